@@ -12,7 +12,7 @@ from web3.contract import AsyncContract
 from web3.exceptions import BlockNotFound, Web3Exception
 
 from protocol.chain.connection import Connection, Head
-from protocol.chain.errors import Refused
+from protocol.chain.errors import ChainUnavailable, Refused
 from protocol.chain.logs import Event, LogReader
 
 MAX_RANGE = 2_000  # blocks asked for at once; halved on any refusal, as providers differ
@@ -47,7 +47,7 @@ class _Position(msgspec.Struct):
 
 
 class Follower:
-    """`poll` reads on, `acknowledge` makes the position durable: a crash between the two repeats events, never loses one.
+    """`poll` reads on, `acknowledge` makes the position durable: a crash between the two repeats events, loses none.
 
     Finalised blocks are read in ranges by number. Newer ones block by block by hash, each checked to be the child of
     the one before. A provider may lag or go backwards: that alone rolls nothing back, only another hash does.
@@ -72,7 +72,8 @@ class Follower:
 
     async def poll(self) -> list[Event | Rollback]:
         """What is new, in order; an empty list when nothing is. Large gaps arrive over several calls."""
-        position = await self._load()
+        known = await self._load()
+        position = _Position(known.next_block, list(known.seen))  # a failed poll must not move the follower
         found: list[Event | Rollback] = []
         rollback = await self._check_fork(position)
         if rollback is not None:
@@ -83,6 +84,7 @@ class Follower:
             found += await self._read_range(position, final)
         else:
             found += await self._read_tail(position, target)
+        self._position = position
         return found
 
     async def acknowledge(self) -> None:
@@ -145,10 +147,11 @@ class Follower:
             last = min(final, first + self._range - 1)
             try:
                 events = await self._logs.by_number(first, last)
-            except Refused:
-                if self._range == 1:
+            except (Refused, ChainUnavailable) as error:
+                # Providers differ in what they refuse and how; some just do not answer a long range in time.
+                smallest, self._range = self._range == 1, max(1, self._range // 2)
+                if smallest or isinstance(error, ChainUnavailable):
                     raise
-                self._range //= 2
                 continue
             end = await self._connection.head(last)
             position.seen, position.next_block = [_Seen(end.number, end.hash)], last + 1

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from eth_utils.abi import event_abi_to_log_topic
+from eth_utils.abi import event_abi_to_log_topic, filter_abi_by_type
 from hexbytes import HexBytes
 from web3 import AsyncWeb3
-from web3._utils.events import get_event_data
 from web3.contract import AsyncContract
 from web3.exceptions import LogTopicError, Web3Exception
 from web3.types import FilterParams
@@ -43,11 +42,10 @@ class LogReader:
         self._w3 = w3
         self._names = {contract.address.lower(): name for name, contract in contracts.items()}
         self._addresses = [contract.address for contract in contracts.values()]
-        self._abis = {
-            (contract.address.lower(), event_abi_to_log_topic(entry)): entry
+        self._decoders = {
+            (contract.address.lower(), topic): contract.get_event_by_topic(HexBytes(topic))
             for contract in contracts.values()
-            for entry in cast(Any, contract.abi)
-            if entry["type"] == "event"
+            for topic in {event_abi_to_log_topic(entry) for entry in filter_abi_by_type("event", contract.abi)}
         }
 
     async def by_number(self, first: int, last: int) -> list[Event]:
@@ -71,11 +69,11 @@ class LogReader:
         address = str(log["address"]).lower()
         if not log["topics"] or log.get("removed"):
             return None
-        abi = self._abis.get((address, bytes(log["topics"][0])))
-        if abi is None:
+        decoder = self._decoders.get((address, bytes(log["topics"][0])))
+        if decoder is None:
             return None
         try:
-            data: Any = get_event_data(self._w3.codec, abi, log)
+            data: Any = decoder.process_log(log)
         except LogTopicError:
             return None  # same signature, other indexed fields: not an event of this ABI
         return Event(
