@@ -6,6 +6,7 @@ Retry-After, never queued: a waiting reader would hold memory for as long as it 
 
 import asyncio
 import contextlib
+import os
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -216,7 +217,8 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         listener = socket.create_server((host, port), family=family, backlog=256)
     except OSError as error:
-        raise PortInUse(f"cannot listen on {host} port {port}: {error.strerror}; choose another port") from error
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror  # a host has no errno
+        raise PortInUse(f"cannot listen on {host} port {port}: {why}; choose another port") from error
     with contextlib.suppress(OSError, AttributeError):  # 25 MiB at 100 ms and 2 % loss: 6.6 s, over 90 s without
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"bbr")
     return listener

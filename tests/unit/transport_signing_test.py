@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.transport.errors import RequestRefused
-from protocol.transport.signing import EXPIRES, NONCE, SIGNATURE, SIGNER, NonceTable, Request, RequestSigner, RequestVerifier
+from protocol.transport.signing import (
+    EXPIRES,
+    NONCE,
+    SIGNATURE,
+    SIGNER,
+    NonceTable,
+    Request,
+    RequestSigner,
+    RequestVerifier,
+)
 
 ACCOUNT = Account.from_key(hashlib.sha256(b"a test key").digest())
 STRANGER = Account.from_key(hashlib.sha256(b"another test key").digest())
@@ -53,7 +62,8 @@ def test_a_change_of_any_covered_part_is_refused(changed: Request) -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "value"), [(SIGNER, STRANGER.address), (EXPIRES, str(NOW + 61)), (NONCE, "0" * 32), (SIGNATURE, "00" * 65)]
+    ("header", "value"),
+    [(SIGNER, STRANGER.address), (EXPIRES, str(NOW + 61)), (NONCE, "0" * 32), (SIGNATURE, "00" * 65)],
 )
 def test_a_change_of_any_header_is_refused(header: str, value: str) -> None:
     with pytest.raises(RequestRefused, match="not by"):
