@@ -9,8 +9,6 @@ import hashlib
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,27 +18,15 @@ from protocol.core.trace import NO_STATE, TraceRow, fixed
 from protocol.training.arithmetic import prepare_process
 from protocol.training.checkpoint import Checkpoint, Tensors, encode_end_state
 from protocol.training.compress import encode_payload
-from protocol.training.data import batch_order
+from protocol.training.data import Tokens, batch_order
 from protocol.training.errors import DataError, TrainingFailed
 from protocol.training.layout import parameter_count, parameter_shapes
 from protocol.training.model import build, parameters_in_order
+from protocol.training.result import ClaimResult
 from protocol.training.spec import InnerSpec, Spec
 from protocol.training.trace import Sketch, full_state_digest
 
-Tokens = npt.NDArray[np.integer[Any]]
 OnStep = Callable[[int, float], None]  # (inner step from 1, its loss)
-
-
-@dataclass(frozen=True)
-class ClaimResult:
-    """What a claim leaves: the payload to publish, and what its commitment binds."""
-
-    payload: bytes
-    payload_digest: str  # sha256, hex
-    rows: list[TraceRow]
-    end_state: bytes  # canonical bytes of the weights after step H
-    state_digest: str  # sha256 of `end_state`, hex
-    pseudo_gradient: Tensors  # θ₀ − θ_H, float32
 
 
 def train_claim(

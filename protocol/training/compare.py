@@ -1,0 +1,206 @@
+"""An auditor's judgement: its own run against what the operator committed, by three tests with an accept, a reject
+and a fraud zone. The worst zone wins.
+
+Missing bytes are never fraud by themselves, and never better than reject; wrong bytes under a committed digest are fraud.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from protocol.core.trace import TraceRow, trace_root
+from protocol.training.checkpoint import Checkpoint, Tensors, decode_end_state
+from protocol.training.compress import compressor, decode_payload, encode_payload
+from protocol.training.errors import CheckpointError, CompareError, PayloadError
+from protocol.training.layout import parameter_shapes
+from protocol.training.result import ClaimResult
+from protocol.training.spec import Spec, Tolerances, tolerances
+
+Zone = Literal["accept", "reject", "fraud"]
+Finding = Literal["match", "reject", "fraud"]
+
+T1, T1_CELL, T2, T3 = "pseudo-gradient", "pseudo-gradient (cell)", "loss trace", "structure"
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What the operator's commitment binds. Digests are sha256, hex."""
+
+    payload_digest: str
+    trace_root: bytes
+    state_digest: str
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """One test: its value (0 is equal), the ends of its accept and reject zones, and the zone the value lies in."""
+
+    name: str
+    value: float
+    accept_line: float
+    fraud_line: float
+    zone: Zone
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """`fraud_step`: for a fraud finding the first inner step whose loss is in the fraud zone, or else the last step."""
+
+    finding: Finding
+    tests: list[TestResult]
+    fraud_step: int | None
+
+
+def judge_claim(
+    spec: Spec,
+    base: Checkpoint,
+    own: ClaimResult,
+    committed: Committed,
+    payload: bytes,
+    rows: Sequence[TraceRow] | None,
+    end_state: bytes | None,
+) -> Judgement:
+    """`own`: the auditor's run from `base`. `rows`, `end_state`: what the operator opened; None, or bytes that are not
+    the committed ones, count as not opened. Raises CompareError if `payload` is not the committed one.
+    """
+    if hashlib.sha256(payload).hexdigest() != committed.payload_digest:
+        raise CompareError(f"audit: the payload is not the committed one ({committed.payload_digest}); fetch it again")
+    opened = list(rows) if rows is not None and _is_committed(rows, committed) else None
+    if _is_equal(own, committed):
+        return Judgement("match", _equal_tests(tolerances(spec)), None)
+    state = end_state if end_state and hashlib.sha256(end_state).hexdigest() == committed.state_digest else None
+    tests = [_structure(spec, base, payload, opened, state), _distance(spec, base, own, payload, state)]
+    if opened is not None:
+        tests.append(_losses(spec, own.rows, opened))
+    finding = _conclude(spec, tests, opened is not None)
+    return Judgement(finding, tests, _fraud_step(spec, own.rows, opened) if finding == "fraud" else None)
+
+
+def relative_distance(spec: Spec, own: Tensors, theirs: Tensors) -> float:
+    """T1, dense: ‖own − theirs‖ / ‖own‖ over all parameters that the spec does not mask."""
+    squares = [
+        (float(((own[name].astype(np.float64) - theirs[name]) ** 2).sum()), _square(own[name]))
+        for name in _compared(spec)
+    ]
+    return _ratio(sum(pair[0] for pair in squares), sum(pair[1] for pair in squares))
+
+
+def cell_distance(spec: Spec, own: Tensors, payload: bytes) -> float:
+    """T1 without an end state: from `own` to the nearest vector that encodes to this payload, relative to ‖own‖.
+
+    About 0 for an honest payload however coarse; a lower bound of the dense distance. inf where nothing encodes to it.
+    """
+    decoded = decode_payload(spec, payload)
+    method = compressor(spec)
+    names = _compared(spec)
+    away = sum(method.squared_distance(own[name].reshape(-1), decoded[name]) for name in names)
+    return _ratio(away, sum(_square(own[name]) for name in names))
+
+
+def loss_differences(own: Sequence[TraceRow], theirs: Sequence[TraceRow]) -> list[float]:
+    """T2 per step: |own − theirs| / own. Loss 0 against another one is inf."""
+    return [_ratio((a.loss - b.loss) ** 2, a.loss**2) for a, b in zip(own, theirs, strict=False)]
+
+
+def _structure(
+    spec: Spec, base: Checkpoint, payload: bytes, rows: Sequence[TraceRow] | None, end_state: bytes | None
+) -> TestResult:
+    """T3: H rows in order, a payload that decodes and that is exactly the encoding of θ₀ − θ_H. Counts what is wrong."""
+    wrong = 0
+    if rows is not None:
+        wrong += [row.step for row in rows] != list(range(1, spec.inner.steps + 1))
+    try:
+        decode_payload(spec, payload)
+        if end_state is not None:
+            end = decode_end_state(spec, end_state)
+            wrong += encode_payload(spec, {n: base.weights[n] - end[n] for n in end}) != payload
+    except (PayloadError, CheckpointError):
+        wrong += 1
+    return TestResult(T3, float(wrong), 0.0, 0.0, "fraud" if wrong else "accept")
+
+
+def _distance(spec: Spec, base: Checkpoint, own: ClaimResult, payload: bytes, end_state: bytes | None) -> TestResult:
+    """T1 from the end state if it is open, else from the payload alone. Undecodable bytes are infinitely far away."""
+    try:
+        if end_state is not None:
+            end = decode_end_state(spec, end_state)
+            theirs = {name: base.weights[name] - end[name] for name in end}
+            name, value = T1, relative_distance(spec, own.pseudo_gradient, theirs)
+        else:
+            name, value = T1_CELL, cell_distance(spec, own.pseudo_gradient, payload)
+    except (PayloadError, CheckpointError):
+        name, value = T1, math.inf
+    lines = tolerances(spec)
+    return TestResult(name, value, lines.t1_accept, lines.t1_reject, _zone(value, lines.t1_accept, lines.t1_reject))
+
+
+def _losses(spec: Spec, own: Sequence[TraceRow], theirs: Sequence[TraceRow]) -> TestResult:
+    lines = tolerances(spec)
+    value = max(loss_differences(own, theirs), default=0.0)
+    return TestResult(T2, value, lines.t2_accept, lines.t2_reject, _zone(value, lines.t2_accept, lines.t2_reject))
+
+
+def _conclude(spec: Spec, tests: Sequence[TestResult], is_open: bool) -> Finding:
+    """fp32: one test in the fraud zone is fraud. bf16: two are, because one may be an honest outlier.
+
+    A trace that stayed closed counts as a test in the fraud zone beside a T1 there; alone it is a reject.
+    """
+    frauds = sum(test.zone == "fraud" for test in tests)
+    if not is_open and any(test.zone == "fraud" for test in tests if test.name in (T1, T1_CELL)):
+        frauds += 1
+    needed = 2 if spec.verify.tolerance_class == "bf16" else 1
+    if frauds >= needed:
+        return "fraud"
+    return "match" if is_open and all(test.zone == "accept" for test in tests) else "reject"
+
+
+def _fraud_step(spec: Spec, own: Sequence[TraceRow], theirs: Sequence[TraceRow] | None) -> int:
+    line = tolerances(spec).t2_reject
+    differences = loss_differences(own, theirs or [])
+    return next((step for step, value in enumerate(differences, start=1) if value > line), spec.inner.steps)
+
+
+def _is_committed(rows: Sequence[TraceRow], committed: Committed) -> bool:
+    return bool(rows) and trace_root(rows) == committed.trace_root
+
+
+def _is_equal(own: ClaimResult, committed: Committed) -> bool:
+    """Equal digests, as within one determinism class: nothing is left to compare."""
+    mine = Committed(own.payload_digest, trace_root(own.rows), own.state_digest)
+    return mine == committed
+
+
+def _equal_tests(lines: Tolerances) -> list[TestResult]:
+    return [
+        TestResult(T3, 0.0, 0.0, 0.0, "accept"),
+        TestResult(T1, 0.0, lines.t1_accept, lines.t1_reject, "accept"),
+        TestResult(T2, 0.0, lines.t2_accept, lines.t2_reject, "accept"),
+    ]
+
+
+def _compared(spec: Spec) -> list[str]:
+    masked = set(spec.verify.masked)
+    return [name for name in parameter_shapes(spec) if name not in masked]
+
+
+def _zone(value: float, accept_line: float, fraud_line: float) -> Zone:
+    if value <= accept_line:
+        return "accept"
+    return "reject" if value <= fraud_line else "fraud"
+
+
+def _square(tensor: object) -> float:
+    return float((np.asarray(tensor, np.float64) ** 2).sum())
+
+
+def _ratio(away: float, size: float) -> float:
+    """sqrt(away / size); equal nothings are equal."""
+    if away == 0:
+        return 0.0
+    return math.sqrt(away / size) if size > 0 else math.inf
