@@ -1,7 +1,7 @@
 """An auditor's judgement: its own run against what the operator committed, by three tests with an accept, a reject
 and a fraud zone. The worst zone wins.
 
-Missing bytes are never fraud by themselves, and never better than reject; wrong bytes under a committed digest are fraud.
+Missing bytes are never fraud by themselves, and never better than reject; wrong ones under a committed digest are.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def loss_differences(own: Sequence[TraceRow], theirs: Sequence[TraceRow]) -> lis
 def _structure(
     spec: Spec, base: Checkpoint, payload: bytes, rows: Sequence[TraceRow] | None, end_state: bytes | None
 ) -> TestResult:
-    """T3: H rows in order, a payload that decodes and that is exactly the encoding of θ₀ − θ_H. Counts what is wrong."""
+    """T3: H rows in order, a payload that decodes and is exactly the encoding of θ₀ − θ_H. Counts what is wrong."""
     wrong = 0
     if rows is not None:
         wrong += [row.step for row in rows] != list(range(1, spec.inner.steps + 1))

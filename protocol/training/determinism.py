@@ -25,7 +25,7 @@ def determinism_class(precision: str = "fp32", device: str = "cpu") -> str:
     """sha256 hex over software, device family, precision and switches: equal bits are expected within one class."""
     digest = self_test_digest(precision, device)  # first: it sets the switches that are read below
     facts = {
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),
         "family": device_family(device),
         "precision": precision,
         "threads": torch.get_num_threads(),

@@ -30,7 +30,7 @@ def validation_loss(spec: Spec, checkpoint: Checkpoint, tokens: Tokens, trainer:
 def generate(
     spec: Spec, checkpoint: Checkpoint, tokenizer: bytes, prompt: str, count: int, *, seed: int = 0, heat: float = 0.8
 ) -> str:
-    """`prompt` and `count` more tokens, drawn from the 40 likeliest at temperature `heat`. Same seed, same text here."""
+    """`prompt` and `count` more tokens, drawn from the 40 likeliest at temperature `heat`, by `seed`."""
     encoder = load_tokenizer(tokenizer)
     model = build(spec).eval()
     load_weights(spec, model, checkpoint.weights)
@@ -56,9 +56,10 @@ def export_model(
     model: Any = build(spec)
     load_weights(spec, model, checkpoint.weights)
     model.save_pretrained(out_dir)
+    (out_dir / "model.safetensors").chmod(0o644)  # the library leaves it to its owner alone
     encoder = load_tokenizer(tokenizer)
     ending = END_OF_TEXT if encoder.token_to_id(END_OF_TEXT) is not None else None
-    fast = PreTrainedTokenizerFast(tokenizer_object=encoder, bos_token=ending, eos_token=ending)
+    fast: Any = PreTrainedTokenizerFast(tokenizer_object=encoder, bos_token=ending, eos_token=ending)
     fast.model_max_length = spec.inner.sequence
     fast.save_pretrained(out_dir)
     (out_dir / "README.md").write_text(model_card(spec, card), encoding="utf-8")
