@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.30;
+
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {ReentrancyGuard} from "@openzeppelin/contracts/utils/ReentrancyGuard.sol";
+import {IStakeVault} from "./interfaces/IStakeVault.sol";
+import {IRewardLedger} from "./interfaces/IRewardLedger.sol";
+import {Addresses} from "./types/Types.sol";
+
+/// @title StakeVault
+/// @notice Owners' stake.
+/// Assumes: the three books are the ones that were deployed with this vault; the token moves exactly what it is told.
+/// Assumes for liveness: nothing; what is unlocked can be withdrawn whatever the books do.
+///
+/// INV-STAKE-1: lockedOf(owner) <= balanceOf(owner), and lockedOf is the sum of the owner's locks.
+/// INV-STAKE-2: the vault's tokens >= the sum of all balances.
+/// INV-STAKE-3: a lock is released or slashed by the book that set it, and by nobody else.
+/// INV-STAKE-4: a lock is freed once.
+contract StakeVault is IStakeVault, ReentrancyGuard {
+    using SafeERC20 for IERC20;
+
+    struct Lock {
+        address owner;
+        uint96 amount;
+    }
+
+    address private constant BURN = 0x000000000000000000000000000000000000dEaD;
+
+    IERC20 public immutable token;
+    IRewardLedger public immutable ledger;
+    address private immutable _rounds;
+    address private immutable _court;
+
+    /// @inheritdoc IStakeVault
+    mapping(address owner => uint256) public balanceOf;
+    /// @inheritdoc IStakeVault
+    mapping(address owner => uint256) public lockedOf;
+    mapping(address book => mapping(bytes32 id => Lock)) private _locks;
+
+    constructor(Addresses memory a) {
+        token = IERC20(a.token);
+        ledger = IRewardLedger(a.ledger);
+        _rounds = a.rounds;
+        _court = a.court;
+    }
+
+    modifier onlyBook() {
+        if (msg.sender != _rounds && msg.sender != _court) revert NotABook(msg.sender);
+        _;
+    }
+
+    /// @inheritdoc IStakeVault
+    function deposit(address owner, uint256 amount) external nonReentrant {
+        if (amount == 0) revert ZeroAmount();
+        balanceOf[owner] += amount;
+        emit Deposited(owner, msg.sender, amount);
+        uint256 before = token.balanceOf(address(this));
+        token.safeTransferFrom(msg.sender, address(this), amount);
+        uint256 received = token.balanceOf(address(this)) - before;
+        if (received != amount) revert TokenLied(received, amount);
+    }
+
+    /// @inheritdoc IStakeVault
+    function withdraw(uint256 amount) external nonReentrant returns (uint256 sent) {
+        uint256 free = freeOf(msg.sender);
+        sent = amount == 0 ? free : amount;
+        if (sent > free) revert StakeTooSmall(msg.sender, free, sent);
+        if (sent == 0) revert ZeroAmount();
+        balanceOf[msg.sender] -= sent;
+        emit Withdrawn(msg.sender, sent);
+        token.safeTransfer(msg.sender, sent);
+    }
+
+    /// @inheritdoc IStakeVault
+    function lock(address owner, bytes32 id, uint256 amount) external onlyBook {
+        uint256 free = freeOf(owner);
+        if (amount > free) revert StakeTooSmall(owner, free, amount);
+        Lock storage l = _locks[msg.sender][id];
+        if (l.owner != address(0)) revert LockExists(id);
+        l.owner = owner;
+        l.amount = uint96(amount); // fits: a balance above 2^96 wei would be more tokens than exist
+        lockedOf[owner] += amount; // INV-STAKE-1
+        emit Locked(owner, msg.sender, id, amount);
+    }
+
+    /// @inheritdoc IStakeVault
+    function release(bytes32 id) external onlyBook returns (uint256 amount) {
+        Lock memory l = _locks[msg.sender][id]; // INV-STAKE-3
+        if (l.owner == address(0)) return 0; // INV-STAKE-4
+        delete _locks[msg.sender][id];
+        amount = l.amount;
+        lockedOf[l.owner] -= amount;
+        emit Released(l.owner, msg.sender, id, amount);
+    }
+
+    /// @inheritdoc IStakeVault
+    function slash(bytes32 id, uint256 amount, uint256 burnt, bytes32 pot) external onlyBook nonReentrant {
+        Lock storage l = _locks[msg.sender][id]; // INV-STAKE-3
+        if (amount > l.amount) revert LockTooSmall(id, l.amount, amount);
+        if (burnt > amount) revert LockTooSmall(id, amount, burnt);
+        l.amount -= uint96(amount);
+        lockedOf[l.owner] -= amount;
+        balanceOf[l.owner] -= amount;
+        emit Slashed(l.owner, msg.sender, id, amount, burnt);
+        if (burnt > 0) token.safeTransfer(BURN, burnt);
+        if (amount > burnt) {
+            token.safeTransfer(address(ledger), amount - burnt);
+            ledger.absorb(pot, amount - burnt);
+        }
+    }
+
+    /// @inheritdoc IStakeVault
+    function freeOf(address owner) public view returns (uint256) {
+        return balanceOf[owner] - lockedOf[owner];
+    }
+
+    /// @inheritdoc IStakeVault
+    function lockOf(address book, bytes32 id) external view returns (address owner, uint256 amount) {
+        Lock memory l = _locks[book][id];
+        return (l.owner, l.amount);
+    }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.30;
+
+import {Claim, ClaimOpening, ClaimStatus, Draw, Progress, Round, RoundStatus} from "../types/Types.sol";
+
+/// Rounds: open, claim, commit, seal, attest, close, settle.
+interface IRoundBook {
+    event RoundOpened(bytes32 indexed jobId, uint32 indexed round, bytes32 base, uint256 endsAt);
+    event Claimed(
+        bytes32 indexed jobId,
+        uint32 indexed round,
+        address indexed operator,
+        uint16 shard,
+        address owner,
+        uint256 deadline
+    );
+    event Lapsed(bytes32 indexed jobId, uint32 indexed round, address indexed operator, uint16 shard, uint256 fee);
+    event Committed(
+        bytes32 indexed jobId,
+        uint32 indexed round,
+        address indexed operator,
+        uint16 shard,
+        bytes32 commitment,
+        bytes32 payloadDigest,
+        bytes32 traceRoot,
+        bytes32 stateDigest
+    );
+    event RoundExtended(bytes32 indexed jobId, uint32 indexed round, uint256 endsAt);
+    event RoundSealed(bytes32 indexed jobId, uint32 indexed round, uint256 committedMap);
+    event Attested(
+        bytes32 indexed jobId,
+        uint32 indexed round,
+        address indexed operator,
+        uint256 bitmap,
+        bytes32 next,
+        uint256 weight
+    );
+    event Tallied(bytes32 indexed jobId, uint32 indexed round, uint256 bitmap);
+    event RoundClosed(bytes32 indexed jobId, uint32 indexed round, uint256 acceptedMap, bytes32 next);
+    event RoundVoided(bytes32 indexed jobId, uint32 indexed round);
+    event DrawPinned(bytes32 indexed jobId, uint32 indexed round, uint256 beaconTicket);
+    event Drawn(bytes32 indexed jobId, uint32 indexed round, bytes32 seed, uint256 sampledMap);
+    event ClaimSettled(
+        bytes32 indexed jobId,
+        uint32 indexed round,
+        address indexed operator,
+        uint16 shard,
+        ClaimStatus status,
+        uint256 reward
+    );
+    event RoundSettled(bytes32 indexed jobId, uint32 indexed round, uint256 returned);
+
+    error JobNotReady(bytes32 jobId, uint8 status, uint8 reason);
+    error TooFewAuditors(uint256 have, uint256 need);
+    error EscrowTooSmall(uint256 have, uint256 need);
+    error NoSuchRound(bytes32 jobId, uint32 round);
+    error WrongRoundStatus(RoundStatus have, RoundStatus need);
+    error NoShards();
+    error NoSuchShard(uint16 shard, uint16 shards);
+    error ShardTaken(uint16 shard, address operator);
+    error ShardLapsedByOwner(uint16 shard, address owner);
+    error TooManyClaims(address owner, uint256 have, uint256 most);
+    error ProbationSlotsFull(uint256 have, uint256 most);
+    error OwnerBarred(bytes32 jobId, address owner);
+    error NotTheClaimant(address caller, address operator);
+    error ClaimOver(uint256 time, uint256 deadline);
+    error AlreadyCommitted(uint16 shard);
+    error NothingCommitted(address operator);
+    error AlreadyAttested(address operator);
+    error BitmapOutOfRange(uint256 bitmap, uint256 committedMap);
+    error WrongBitmap(uint256 have, uint256 need);
+    error ZeroDigest();
+    error NothingDue(RoundStatus status);
+    error NothingToSettle();
+    error NotClosed(bytes32 jobId, uint32 round);
+    error AlreadyDrawn(bytes32 jobId, uint32 round);
+    error WrongOpening(bytes32 have, bytes32 need);
+    error NotTheCourt(address caller);
+
+    /// Open the job's next round: reserves its pay. Anyone, once the previous round is closed or void.
+    function open(bytes32 jobId) external returns (uint32 round);
+
+    /// Take exclusive holds on shards until `windows.train` has passed; locks `bondPerShard` of the owner's free stake
+    /// for each. An active operator, while the round is open. A shard whose holder lapsed is open to other owners.
+    function claim(bytes32 jobId, uint32 round, uint16[] calldata shards) external;
+
+    /// Commit to a result before the claim's deadline. The claimant only; the commitment binds it to this claim, so
+    /// a copy of the values is worthless to anyone else. Seals the round when it is the last shard.
+    function commit(bytes32 jobId, uint32 round, uint16 shard, ClaimOpening calldata opening) external;
+
+    /// Say which payloads count and which checkpoint follows, with the weight of the caller's commitments. Once in
+    /// each attest window. In the second one the bitmap is fixed. More than 2/3 of all weight on one pair (first
+    /// window) or 1/2 on one digest (second) closes the round at once.
+    function attest(bytes32 jobId, uint32 round, uint256 bitmap, bytes32 next) external;
+
+    /// Do what time demands: seal or extend or void an ended round, tally the first attest window, close or void after
+    /// the second. Anyone; `NothingDue` otherwise.
+    function advance(bytes32 jobId, uint32 round) external;
+
+    /// Draw the sample of a closed round: every accepted claim made on probation and a uniform share of the rest.
+    /// Anyone, once the beacon that was pinned at the close speaks; pins again when it was missed.
+    function draw(bytes32 jobId, uint32 round) external;
+
+    /// Settle shards whose fate is decided: pay, free locks, charge lapses. Anyone. Skips what is not decided yet and
+    /// what is settled; reverts with `NothingToSettle` if that is everything.
+    function settle(bytes32 jobId, uint32 round, uint16[] calldata shards) external;
+
+    /// Slash a claim's bond into a pot of the ledger. The court only.
+    function slashBond(bytes32 jobId, uint32 round, uint16 shard, bytes32 pot) external returns (uint256 amount);
+
+    function progressOf(bytes32 jobId) external view returns (Progress memory);
+
+    function roundOf(bytes32 jobId, uint32 round) external view returns (Round memory, RoundStatus);
+
+    function claimOf(bytes32 jobId, uint32 round, uint16 shard) external view returns (Claim memory, ClaimStatus);
+
+    /// All claims of a round, by shard.
+    function claimsOf(bytes32 jobId, uint32 round) external view returns (Claim[] memory, ClaimStatus[] memory);
+
+    /// The agreed digest of a checkpoint; number 0 is the genesis. Zero while unknown.
+    function checkpointOf(bytes32 jobId, uint32 number) external view returns (bytes32 digest);
+
+    /// How many of this operator's commitments a round holds, and whether it attested in the current window.
+    function weightOf(bytes32 jobId, uint32 round, address operator) external view returns (uint256, bool attested);
+
+    /// Live claims of an owner in a round, lapsed ones left out.
+    function heldBy(bytes32 jobId, uint32 round, address owner) external view returns (uint256);
+
+    /// Wei that an owner's next lapse costs in this job.
+    function lapseFeeOf(bytes32 jobId, address owner) external view returns (uint256);
+
+    /// The sample of a closed round.
+    function drawOf(bytes32 jobId, uint32 round) external view returns (Draw memory);
+
+    /// Reverts with `WrongOpening` unless the three values open the shard's commitment.
+    function checkOpening(bytes32 jobId, uint32 round, uint16 shard, ClaimOpening calldata opening) external view;
+
+    /// The pot that holds a round's reservation.
+    function potOf(bytes32 jobId, uint32 round) external pure returns (bytes32);
+}
