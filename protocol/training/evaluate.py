@@ -59,7 +59,8 @@ def export_model(
     (out_dir / "model.safetensors").chmod(0o644)  # the library leaves it to its owner alone
     encoder = load_tokenizer(tokenizer)
     ending = END_OF_TEXT if encoder.token_to_id(END_OF_TEXT) is not None else None
-    fast: Any = PreTrainedTokenizerFast(tokenizer_object=encoder, bos_token=ending, eos_token=ending)
+    make: Any = PreTrainedTokenizerFast
+    fast = make(tokenizer_object=encoder, bos_token=ending, eos_token=ending)
     fast.model_max_length = spec.inner.sequence
     fast.save_pretrained(out_dir)
     (out_dir / "README.md").write_text(model_card(spec, card), encoding="utf-8")

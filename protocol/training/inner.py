@@ -72,23 +72,29 @@ class Trainer:
         on_step: OnStep | None = None,
     ) -> ClaimResult:
         """tokens: integers [S, T+1]. Raises TrainingFailed when a loss or a gradient is no longer finite."""
-        inner = self.spec.inner
         batches = self._batches(tokens, job_id, round, shard)
         self.load(base.weights)
         sketch = Sketch(self._weights, job_id, round, shard)
         rows: list[TraceRow] = []
         for step, batch in enumerate(batches, start=1):
-            loss = self._accumulate(torch.from_numpy(tokens[batch].astype(np.int64)).to(self._device))
-            norm = float(torch.linalg.vector_norm(self._gradient))
-            if not (math.isfinite(loss) and math.isfinite(norm)):
-                raise TrainingFailed(f"inner step {step} of {inner.steps}: loss {loss}, gradient norm {norm}")
-            self._descend(step, norm)
+            loss, norm = self.step(tokens[batch], step)
             rows.append(
                 TraceRow(step, fixed(loss), fixed(norm), sketch.digest(self._weights), self._state_digest(step))
             )
             if on_step is not None:
                 on_step(step, loss)
         return self._result(base, rows)
+
+    def step(self, sequences: Tokens, step: int) -> tuple[float, float]:
+        """One inner step, the `step`-th since `load`, on sequences [B, T+1]: its loss and its gradient norm."""
+        loss = self._accumulate(torch.from_numpy(sequences.astype(np.int64)).to(self._device))
+        norm = float(torch.linalg.vector_norm(self._gradient))
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            raise TrainingFailed(f"inner step {step}: loss {loss}, gradient norm {norm}; expected finite numbers")
+        if norm > self.spec.inner.clip:
+            self._gradient.mul_(self.spec.inner.clip / norm)
+        adamw(self._weights, self._gradient, self._first, self._second, self._decay, self.spec.inner, step)
+        return loss, norm
 
     def load(self, weights: Tensors) -> None:
         """Start from these weights with fresh moments: a claim's state begins with the checkpoint alone."""
@@ -158,13 +164,6 @@ class Trainer:
         if self.spec.verify.tolerance_class == "bf16":
             return torch.autocast(torch.device(self._device).type, dtype=torch.bfloat16)
         return nullcontext()
-
-    def _descend(self, step: int, norm: float) -> None:
-        """Clip by the global norm, then AdamW (decoupled decay) in place."""
-        inner = self.spec.inner
-        if norm > inner.clip:
-            self._gradient.mul_(inner.clip / norm)
-        adamw(self._weights, self._gradient, self._first, self._second, self._decay, inner, step)
 
     def _state_digest(self, step: int) -> bytes:
         """Taken every `state_every` steps and after the last."""

@@ -37,6 +37,7 @@ def pack_text(
     shard_sequences: int,
     seed: int = 0,
     max_shards: int | None = None,
+    max_validation: int | None = None,
     tokenizer: bytes | None = None,
 ) -> PackResult:
     """Tokenize, hold out the tail of each source, shuffle by `seed`, cut into equal shards; drop the rest.
@@ -50,7 +51,7 @@ def pack_text(
     held_out = [text[cut:] for text, cut in zip(texts, cuts, strict=True)]
     encoder = tokenizer if tokenizer is not None else train_tokenizer(training, vocab)
     sequences = _shuffled(_sequences(training, encoder, vocab, sequence), seed)
-    validation = _shuffled(_sequences(held_out, encoder, vocab, sequence), seed)
+    validation = _shuffled(_sequences(held_out, encoder, vocab, sequence), seed)[:max_validation]
     count = min(len(sequences) // shard_sequences, max_shards or len(sequences))
     if not count or not len(validation):
         raise DataError(
