@@ -14,9 +14,7 @@ from protocol.core.errors import GradmarketError
 from protocol.core.units import FIXED_POINT
 
 ROW_TYPEHASH = typehash("TraceRow(uint32 step,uint64 loss,uint64 gradNorm,bytes32 sketch,bytes32 state)")
-AUDIT_ROW_TYPEHASH = typehash(
-    "AuditRow(bytes32 caseId,uint16 seat,address auditor,bytes32 salt,bytes32 row)"
-)
+AUDIT_ROW_TYPEHASH = typehash("AuditRow(bytes32 caseId,uint16 seat,address auditor,bytes32 salt,bytes32 row)")
 NO_STATE = bytes(32)
 MAX_ROWS = 2**16
 _UINT64_MAX = 2**64 - 1
