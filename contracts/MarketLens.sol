@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.30;
+
+import {IAuditCourt} from "./interfaces/IAuditCourt.sol";
+import {IJobMarket} from "./interfaces/IJobMarket.sol";
+import {IOperatorRegistry, Operator} from "./interfaces/IOperatorRegistry.sol";
+import {IRewardLedger} from "./interfaces/IRewardLedger.sol";
+import {IRoundBook} from "./interfaces/IRoundBook.sol";
+import {IStakeVault} from "./interfaces/IStakeVault.sol";
+import {
+    Addresses,
+    Case,
+    CasePhase,
+    Claim,
+    ClaimStatus,
+    Draw,
+    JobStatus,
+    PauseReason,
+    Progress,
+    Round,
+    RoundStatus,
+    Seat
+} from "./types/Types.sol";
+
+struct CaseView {
+    uint16 shard;
+    Case state;
+    Seat[] seats;
+}
+
+struct RoundView {
+    uint32 number;
+    Round state;
+    RoundStatus status;
+    Claim[] claims;
+    ClaimStatus[] statuses;
+    Draw sample;
+    CaseView[] cases;
+}
+
+struct JobView {
+    JobStatus status;
+    PauseReason reason;
+    uint256 escrow;
+    uint256 funded;
+    uint256 refunded;
+    Progress progress;
+    RoundView[] rounds;
+}
+
+struct OperatorView {
+    address operator;
+    Operator entry;
+}
+
+struct OwnerView {
+    address owner;
+    uint256 freeStake;
+    uint256 lockedStake;
+    uint256 passedAudits;
+    bool onProbation;
+    bool barred;
+}
+
+/// @title MarketLens
+/// @notice Reads what a service decides upon in one call, at one block. Holds nothing and changes nothing.
+contract MarketLens {
+    IStakeVault private immutable _vault;
+    IRewardLedger private immutable _ledger;
+    IOperatorRegistry private immutable _registry;
+    IJobMarket private immutable _market;
+    IRoundBook private immutable _rounds;
+    IAuditCourt private immutable _court;
+
+    constructor(Addresses memory a) {
+        _vault = IStakeVault(a.vault);
+        _ledger = IRewardLedger(a.ledger);
+        _registry = IOperatorRegistry(a.registry);
+        _market = IJobMarket(a.market);
+        _rounds = IRoundBook(a.rounds);
+        _court = IAuditCourt(a.court);
+    }
+
+    /// A job with its rounds from number `from` on that are not settled, at most `most` of them, oldest first.
+    function jobView(bytes32 jobId, uint32 from, uint32 most) external view returns (JobView memory v) {
+        (v.status, v.reason) = _market.statusOf(jobId);
+        v.escrow = _ledger.potOf(jobId);
+        (v.funded, v.refunded) = _market.totalsOf(jobId);
+        v.progress = _rounds.progressOf(jobId);
+        uint32[] memory numbers = new uint32[](most);
+        uint256 found;
+        for (uint32 r = from; r < v.progress.opened && found < most; ++r) {
+            (, RoundStatus status) = _rounds.roundOf(jobId, r);
+            if (status != RoundStatus.Settled) numbers[found++] = r;
+        }
+        v.rounds = new RoundView[](found);
+        for (uint256 i; i < found; ++i) v.rounds[i] = roundView(jobId, numbers[i]);
+    }
+
+    /// One round with its claims, sample and cases.
+    function roundView(bytes32 jobId, uint32 number) public view returns (RoundView memory v) {
+        v.number = number;
+        (v.state, v.status) = _rounds.roundOf(jobId, number);
+        (v.claims, v.statuses) = _rounds.claimsOf(jobId, number);
+        v.sample = _rounds.drawOf(jobId, number);
+        uint256 n = v.claims.length;
+        CaseView[] memory cases = new CaseView[](n);
+        uint256 found;
+        for (uint16 shard; shard < n; ++shard) {
+            CaseView memory c;
+            c.shard = shard;
+            (c.state, c.seats) = _court.caseOf(_court.caseIdOf(jobId, number, shard));
+            if (c.state.phase != CasePhase.None) cases[found++] = c;
+        }
+        v.cases = new CaseView[](found);
+        for (uint256 i; i < found; ++i) v.cases[i] = cases[i];
+    }
+
+    /// The registered operators from number `from` on, at most `most` of them.
+    function operators(uint256 from, uint256 most) external view returns (OperatorView[] memory list) {
+        uint256 total = _registry.operatorCount();
+        uint256 count = from >= total ? 0 : total - from;
+        if (count > most) count = most;
+        list = new OperatorView[](count);
+        for (uint256 i; i < count; ++i) {
+            address operator = _registry.operatorAt(from + i);
+            list[i] = OperatorView(operator, _registry.operatorOf(operator));
+        }
+    }
+
+    /// What an operator's owner may do in a job.
+    function ownerView(bytes32 jobId, address operator) external view returns (OwnerView memory v) {
+        v.owner = _registry.operatorOf(operator).owner;
+        v.freeStake = _vault.freeOf(v.owner);
+        v.lockedStake = _vault.lockedOf(v.owner);
+        v.passedAudits = _court.passedOf(v.owner);
+        v.onProbation = _court.isOnProbation(v.owner);
+        v.barred = _court.isBarred(jobId, v.owner);
+    }
+}
