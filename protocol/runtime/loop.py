@@ -70,6 +70,10 @@ class Service(Generic[SnapshotT, ActionT]):
         """A long action is alive: to be called from its progress reports."""
         self._progress_at = self._clock()
 
+    def wake(self) -> None:
+        """Start the next turn now: for a hint that the world has changed."""
+        self._wake.set()
+
     async def turn(self) -> None:
         """Read, decide, act. Raises nothing but CancelledError: a failure is logged, kept in `backoff` and left."""
         self.turns += 1
@@ -139,7 +143,11 @@ class Service(Generic[SnapshotT, ActionT]):
         self.touch()  # from here on, its own reports count
         task = asyncio.create_task(self._attempt(action), name=action.key)
         self.in_flight[action.key] = task
-        task.add_done_callback(lambda _: (self.in_flight.pop(action.key, None), self._wake.set()))
+        task.add_done_callback(lambda _: self._ended(action.key))
+
+    def _ended(self, key: str) -> None:
+        del self.in_flight[key]
+        self.wake()
 
     def _failed(self, key: str, error: Exception) -> None:
         expected = isinstance(error, GradmarketError)  # its text is one line; anything else is a bug: show where
@@ -179,7 +187,10 @@ async def run_service(
     background: tuple[type, ...] = (),
     stuck_after: float | None = None,
 ) -> None:
-    """Run one Service until `stop` is set or SIGTERM or Ctrl-C comes."""
+    """Run one Service until `stop` is set or SIGTERM or Ctrl-C comes.
+
+    A process with several services runs each `Service` itself, all inside one `stopping_on_signals`.
+    """
     service = Service(load, plan, execute, background=background)
     told = None if on_turn is None else lambda: on_turn(service)
     with stopping_on_signals(stop):
