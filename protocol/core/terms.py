@@ -59,8 +59,9 @@ class Terms:
     @classmethod
     def from_tuple(cls, values: Any) -> Terms:
         """Read the value of JobMarket.termsOf."""
-        *head, windows = tuple(values)
-        return cls(*head, windows=Windows(*windows))
+        fields: list[Any] = [*values]
+        fields[-1] = Windows(*fields[-1])
+        return cls(*fields)
 
 
 def sampled_at_most(terms: Terms) -> int:

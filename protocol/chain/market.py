@@ -1,0 +1,170 @@
+"""The contracts of one market, read into the types of protocol.core and called through a Sender."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from web3 import AsyncWeb3
+from web3.contract import AsyncContract
+from web3.exceptions import ContractCustomError, Web3Exception
+
+from protocol.chain.bindings import Deployment, contract, shipped_errors
+from protocol.chain.connection import Connection
+from protocol.core.audit import Case, CasePhase, Finding, Outcome, PanelSeat, SeatState
+from protocol.core.claim import Claim, ClaimStatus
+from protocol.core.job import Job, JobStatus, PauseReason, Progress
+from protocol.core.operator import Operator, Owner, Ticket
+from protocol.core.round import Draw, Round, RoundStatus
+from protocol.core.terms import Terms
+
+MOST_ROUNDS = 16  # unsettled rounds read at once
+PAGE = 100  # operators read at once
+
+
+class Market:
+    """Readings are values of protocol.core; `calls` to send are built from the contracts by name."""
+
+    def __init__(self, connection: Connection, deployment: Deployment) -> None:
+        self.connection, self.deployment = connection, deployment
+        self._contracts: dict[str, AsyncContract] = {}
+
+    def __getattr__(self, name: str) -> AsyncContract:
+        """The contract of that name in snake case: market.round_book is RoundBook."""
+        title = "".join(part.capitalize() for part in name.split("_"))
+        if name.startswith("_") or title not in self.deployment.contracts:
+            raise AttributeError(name)
+        if name not in self._contracts:
+            self._contracts[name] = contract(self.connection, self.deployment, title)
+        return self._contracts[name]
+
+    async def call(self, function: Any) -> Any:
+        """A view's value. Raises Reverted with the contract's reason."""
+        try:
+            return await function.call()
+        except Web3Exception as error:
+            raise shipped_errors().explain(error) from error
+
+    # -- jobs and rounds
+
+    async def job_ids(self) -> list[bytes]:
+        """All jobs ever posted, oldest first."""
+        count = await self.call(self.job_market.functions.jobCount())
+        return [await self.call(self.job_market.functions.jobAt(i)) for i in range(count)]
+
+    async def terms(self, job_id: bytes) -> Terms:
+        return Terms.from_tuple(await self.call(self.job_market.functions.termsOf(job_id)))
+
+    async def poster(self, job_id: bytes) -> str:
+        return str(await self.call(self.job_market.functions.posterOf(job_id)))
+
+    async def seed(self, job_id: bytes) -> str:
+        """The address that the poster named for spec, genesis and data."""
+        return str(await self.call(self.job_market.functions.seedOf(job_id)))
+
+    async def job(self, job_id: bytes, first_round: int = 0) -> Job:
+        """The job with its unsettled rounds from `first_round` on."""
+        view = await self.call(self.market_lens.functions.jobView(job_id, first_round, MOST_ROUNDS))
+        status, reason, escrow, funded, refunded, progress, rounds = view
+        return Job(
+            job_id=job_id,
+            status=JobStatus(status),
+            reason=PauseReason(reason),
+            escrow=escrow,
+            funded=funded,
+            refunded=refunded,
+            progress=Progress(*progress),
+            rounds=tuple(_round(entry) for entry in rounds),
+        )
+
+    async def round(self, job_id: bytes, number: int) -> Round:
+        return _round(await self.call(self.market_lens.functions.roundView(job_id, number)))
+
+    async def checkpoint(self, job_id: bytes, number: int) -> str:
+        """The agreed sha256 of a checkpoint, hex."""
+        return bytes(await self.call(self.round_book.functions.checkpointOf(job_id, number))).hex()
+
+    async def attested(self, job_id: bytes, round: int, operator: str) -> bool:
+        """Whether the operator attested in the present window."""
+        _, attested = await self.call(self.round_book.functions.weightOf(job_id, round, operator))
+        return bool(attested)
+
+    async def held(self, job_id: bytes, round: int, owner: str) -> int:
+        """Claims of an owner in a round, lapsed ones left out."""
+        return int(await self.call(self.round_book.functions.heldBy(job_id, round, owner)))
+
+    # -- people
+
+    async def operators(self) -> list[Operator]:
+        found: list[Operator] = []
+        while True:
+            page = await self.call(self.market_lens.functions.operators(len(found), PAGE))
+            for address, (owner, payout, retired, key, klass, endpoint) in page:
+                found.append(Operator(address, owner, payout, retired, key, klass, endpoint))
+            if len(page) < PAGE:
+                return found
+
+    async def owner(self, job_id: bytes, operator: str) -> Owner:
+        return Owner(*await self.call(self.market_lens.functions.ownerView(job_id, operator)))
+
+    async def tickets(self, owner: str | None = None) -> list[Ticket]:
+        count = await self.call(self.audit_court.functions.ticketCount())
+        entries = [await self.call(self.audit_court.functions.ticketOf(i)) for i in range(count)]
+        found = [Ticket(number, *entry) for number, entry in enumerate(entries)]
+        return [ticket for ticket in found if owner is None or ticket.owner == owner]
+
+    async def beacon_seed(self, case: Case) -> bytes | None:
+        """The seed that a case has pinned; None while the beacon is silent or once it is too late."""
+        if any(case.seed):
+            return case.seed
+        try:
+            return bytes(await self.block_beacon.functions.seedOf(case.beacon_ticket).call())
+        except ContractCustomError:
+            return None
+
+    @property
+    def block_beacon(self) -> AsyncContract:
+        """The beacon, whichever kind the deployment chose: only the interface is used."""
+        return self.blockhash_beacon
+
+    # -- money
+
+    async def token_balance(self, account: str) -> int:
+        return int(await self.call(self.dev_token.functions.balanceOf(account)))
+
+    async def gas_balance(self, account: str) -> int:
+        return int(await self.connection.w3.eth.get_balance(AsyncWeb3.to_checksum_address(account)))
+
+    async def pots(self, keys: Iterable[bytes]) -> list[int]:
+        return [int(await self.call(self.reward_ledger.functions.potOf(key))) for key in keys]
+
+
+def _round(view: Any) -> Round:
+    number, state, status, claims, statuses, sample, cases = view
+    fields: list[Any] = [
+        number,
+        RoundStatus(status),
+        *state,
+        tuple(_claim(shard, *pair) for shard, pair in enumerate(zip(claims, statuses, strict=True))),
+        Draw(*sample),
+        {shard: _case(entry, seats) for shard, entry, seats in cases},
+    ]
+    return Round(*fields)
+
+
+def _claim(shard: int, entry: Any, status: int) -> Claim:
+    operator, claimed_at, deadline, settled, owner, commitment = entry
+    return Claim(
+        shard, ClaimStatus(status), operator, claimed_at, deadline, ClaimStatus(settled), owner, bytes(commitment)
+    )
+
+
+def _case(entry: Any, seats: Any) -> Case:
+    fields: list[Any] = [*entry, tuple(_seat(seat) for seat in seats)]
+    fields[4], fields[5] = CasePhase(fields[4]), Outcome(fields[5])
+    return Case(*fields)
+
+
+def _seat(entry: Any) -> PanelSeat:
+    owner, ticket, draws, state, finding, step, operator, locked, root = entry
+    return PanelSeat(owner, ticket, draws, SeatState(state), Finding(finding), step, operator, locked, bytes(root))
