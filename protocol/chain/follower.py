@@ -74,15 +74,15 @@ class Follower:
         """What is new, in order; an empty list when nothing is. Large gaps arrive over several calls."""
         known = await self._load()
         position = _Position(known.next_block, list(known.seen))  # a failed poll must not move the follower
-        found: list[Event | Rollback] = []
         rollback = await self._check_fork(position)
-        if rollback is not None:
-            found.append(rollback)
+        found: list[Event | Rollback] = [] if rollback is None else [rollback]
         target = await self._connection.block_number() - self._confirmations
         final = min(await self._finalised(target), target)
-        if position.next_block <= final:
+        while not found and position.next_block <= final:
             found += await self._read_range(position, final)
-        else:
+            if not found:  # nothing can be lost by keeping this step
+                self._position = _Position(position.next_block, list(position.seen))
+        if position.next_block > final:
             found += await self._read_tail(position, target)
         self._position = position
         return found

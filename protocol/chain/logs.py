@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from eth_typing import HexStr
 from eth_utils.abi import event_abi_to_log_topic, filter_abi_by_type
 from hexbytes import HexBytes
 from web3 import AsyncWeb3
@@ -43,7 +44,7 @@ class LogReader:
         self._names = {contract.address.lower(): name for name, contract in contracts.items()}
         self._addresses = [contract.address for contract in contracts.values()]
         self._decoders = {
-            (contract.address.lower(), topic): contract.get_event_by_topic(HexBytes(topic))
+            (contract.address.lower(), topic): contract.get_event_by_topic(HexStr("0x" + topic.hex()))
             for contract in contracts.values()
             for topic in {event_abi_to_log_topic(entry) for entry in filter_abi_by_type("event", contract.abi)}
         }
