@@ -98,15 +98,15 @@ async def devchain(
             *command, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_end_with_parent()
         )
     except OSError as error:
-        raise DevChainError(f"dev chain: cannot run {command[0]}: {error.strerror}") from None
-    finally:
         os.close(log)
+        raise DevChainError(f"dev chain: cannot run {command[0]}: {error.strerror}") from None
     chain = DevChain(f"http://127.0.0.1:{port}", "anvil" if anvil else "eth-tester", process.pid)
     try:
-        await _wait_until_up(chain, process)
+        await _wait_until_up(chain, process, log)
         yield chain
     finally:
         await _stop(process)
+        os.close(log)
 
 
 def _choose(backend: str) -> Path | None:
@@ -168,17 +168,24 @@ def _end_with_parent() -> Any:
     return lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-async def _wait_until_up(chain: DevChain, process: asyncio.subprocess.Process) -> None:
+async def _wait_until_up(chain: DevChain, process: asyncio.subprocess.Process, log: int) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + START_SECONDS
     while loop.time() < deadline:
         if process.returncode is not None:
-            raise DevChainError(f"dev chain: {chain.backend} ended at once with code {process.returncode}")
+            words = _last_words(log)
+            raise DevChainError(f"dev chain: {chain.backend} ended at once with code {process.returncode}: {words}")
         with contextlib.suppress(aiohttp.ClientError, OSError):
             await chain.rpc("eth_chainId")
             return
         await asyncio.sleep(0.02)
     raise DevChainError(f"dev chain: {chain.backend} did not answer on {chain.url} in {START_SECONDS:.0f} s")
+
+
+def _last_words(log: int) -> str:
+    size = os.fstat(log).st_size
+    lines = os.pread(log, 4096, max(0, size - 4096)).decode(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import rlp  # type: ignore[import-untyped]
+import rlp
 from eth.chains.base import MiningChain
 from eth.consensus.applier import ConsensusApplier
 from eth.consensus.noproof import NoProofConsensus

@@ -83,9 +83,12 @@ class FeeCapTooLow(ChainError):
 class Unconfirmed(ChainError):
     """Not mined in time. It stays in the outbox and is followed by its hash; it is not sent again as something new."""
 
-    def __init__(self, tx_hash: str, purpose: str, nonce: int, seconds: float) -> None:
+    def __init__(self, tx_hash: str, purpose: str, nonce: int, seconds: float, trouble: str = "") -> None:
         self.tx_hash, self.purpose, self.nonce = tx_hash, purpose, nonce
-        super().__init__(f"{purpose}: {tx_hash} (nonce {nonce}) not mined after {seconds:.0f} s; it is still followed")
+        why = f" (the node says: {trouble})" if trouble else ""
+        super().__init__(
+            f"{purpose}: {tx_hash} (nonce {nonce}) not mined after {seconds:.0f} s{why}; it is still followed"
+        )
 
 
 class NonceTaken(ChainError):

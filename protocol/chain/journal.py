@@ -48,6 +48,7 @@ class Slot:
     signed: list[Signed] = field(default_factory=list)
     sent_at: float = 0.0  # when it was last sent, and
     priced_at: float = 0.0  # when its newest fees were chosen: monotonic seconds of this process
+    trouble: str = ""  # why a node did not want it when it was sent again
     lost: int = 0  # how often in a row the chain's count had passed the nonce and no receipt of ours was found
 
     @property

@@ -111,18 +111,22 @@ class Sender:
 
     async def resume(self) -> list[str]:
         """At start: settle what was mined meanwhile, send the rest again byte by byte; returns the pending purposes."""
-        async with self._lock:
-            if not self._resumed:
-                await self._journal.load()
-                await self._tend(math.inf)
-                self._resumed = True
-        return [slot.purpose for _, slot in sorted(self._journal.slots.items())]
+        if not self._resumed:
+            async with self._lock:
+                if not self._resumed:
+                    await self._journal.load()
+                    await self._tend(math.inf)
+                    self._resumed = True
+        return self._pending()
 
     async def tend(self) -> list[str]:
         """Once per turn of a service that submits without waiting: settle, send again and replace what is stuck."""
         await self.resume()
         async with self._lock:
             await self._tend(math.inf)
+        return self._pending()
+
+    def _pending(self) -> list[str]:
         return [slot.purpose for _, slot in sorted(self._journal.slots.items())]
 
     # -- sending
@@ -183,7 +187,7 @@ class Sender:
             if pause >= self.policy.poll_seconds and await self._is_lost(slot):
                 raise NonceTaken(self.address, slot.nonce, slot.purpose)
             if time.monotonic() >= deadline:
-                raise Unconfirmed(slot.newest.hash, slot.purpose, slot.nonce, timeout)
+                raise Unconfirmed(slot.newest.hash, slot.purpose, slot.nonce, timeout, slot.trouble)
             if time.monotonic() - slot.sent_at >= self.policy.rebroadcast_after:
                 async with self._lock:
                     await self._tend(slot.nonce)
@@ -238,9 +242,10 @@ class Sender:
         slot.sent_at = time.monotonic()
         slot.priced_at = slot.priced_at or slot.sent_at
         try:
-            await broadcast(self._w3, slot.newest.raw)
-        except Refused:
-            return
+            answer = await broadcast(self._w3, slot.newest.raw)
+            slot.trouble = answer.value if answer in (Answer.NO_MONEY, Answer.UNDERPRICED) else ""
+        except Refused as error:
+            slot.trouble = str(error)
 
     async def _replace(self, slot: Slot) -> None:
         """Sign the same call and nonce with higher fees, within the owner's cap."""

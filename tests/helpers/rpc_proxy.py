@@ -18,6 +18,7 @@ class RpcProxy:
     url: str = ""
     fault: Fault = lambda method, params: None
     seen: list[str] = field(default_factory=list)
+    swallow: str = ""  # a method that is passed on, but whose answer is lost
 
 
 def refusal(message: str, code: int = -32000) -> web.Response:
@@ -38,7 +39,8 @@ async def rpc_proxy(upstream: str, fault: Fault) -> AsyncIterator[RpcProxy]:
         if answer is not None:
             return web.json_response({"jsonrpc": "2.0", "id": body["id"], "result": answer})
         async with session.post(upstream, json=body) as response:
-            return web.json_response(await response.json())
+            answer = await response.json()
+        return web.Response(status=504) if body["method"] == proxy.swallow else web.json_response(answer)
 
     app = web.Application()
     app.router.add_post("/", handle)

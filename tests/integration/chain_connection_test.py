@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from node.devnet.chain import DevChain, devchain
+from node.devnet.chain import DevChain, dev_accounts, devchain
 from protocol.chain.bindings import Deployment, check_deployed
 from protocol.chain.connection import connect
 from protocol.chain.errors import ChainUnavailable, DeploymentError, StaleHead, WrongChain
+from protocol.chain.transactions import Sender
+from tests.helpers.probe import bench, errors
 from tests.helpers.rpc_proxy import rpc_proxy
 
 NOBODY = "http://127.0.0.1:9"  # the discard port: nothing listens
@@ -130,3 +132,18 @@ async def test_an_address_without_a_contract_is_named(chain: DevChain, tmp_path:
     async with await connect([chain.url]) as connection:
         with pytest.raises(DeploymentError, match=r"RoundBook: no contract at 0x0.*the dev chain was reset"):
             await check_deployed(connection, book)
+
+
+async def test_an_endpoint_that_dies_after_taking_a_transaction_does_not_double_it(
+    chain: DevChain, tmp_path: Path
+) -> None:
+    async with (
+        bench(chain, tmp_path) as here,
+        rpc_proxy(chain.url, lambda method, params: None) as proxy,
+        await connect([proxy.url, chain.url]) as connection,
+    ):
+        proxy.swallow = "eth_sendRawTransaction"
+        sender = Sender(connection, dev_accounts()[1], here.outbox, None, errors())
+        probe = connection.w3.eth.contract(address=here.probe.address, abi=here.probe.abi)
+        await sender.submit_and_confirm("note:1", probe.functions.note(1))
+        assert proxy.seen.count("eth_sendRawTransaction") == 1 and await here.noted() == [1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -171,3 +172,43 @@ async def test_a_poll_that_fails_loses_nothing(here: Bench) -> None:
             await reader.poll()
         down = False
         assert values(await drain(reader)) == [1, 2]
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_after_any_walk_of_writes_reorgs_and_restarts_the_reader_knows_exactly_the_chain(
+    anvil: Bench, seed: int
+) -> None:
+    dice = random.Random(seed)
+    known: dict[tuple[str, int], Event] = {}
+    reader = follower(anvil)
+
+    async def read_all() -> None:
+        while batch := await reader.poll():
+            for item in batch:
+                if isinstance(item, Rollback):
+                    for key in [key for key, event in known.items() if event.block_number > item.to_block]:
+                        del known[key]
+                else:
+                    known[item.key] = item
+            await reader.acknowledge()
+
+    for step in range(40):
+        action = dice.choice(("note", "note", "note", "mine", "reorg", "read", "read", "lost", "restart"))
+        if action == "note":
+            await note(anvil, step)
+        elif action == "mine":
+            await anvil.chain.rpc("anvil_mine", hex(dice.randrange(1, 5)))
+        elif action == "reorg":
+            depth = dice.randrange(1, 6)
+            if await anvil.connection.block_number() > depth + 2:  # the probe stays
+                await anvil.chain.rpc("anvil_reorg", depth, [])
+        elif action == "read":
+            await read_all()
+        elif action == "lost":
+            await reader.poll()  # a crash before what it returned was handled
+            reader = follower(anvil)
+        else:
+            reader = follower(anvil)
+    await read_all()
+    logs = await anvil.probe.events.Noted().get_logs(from_block=0)
+    assert sorted(known) == sorted((log["blockHash"].to_0x_hex(), log["logIndex"]) for log in logs)
