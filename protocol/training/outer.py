@@ -40,7 +40,9 @@ def compute_outer_step(spec: Spec, base: Checkpoint, payloads: Sequence[tuple[in
     new_momentum: Tensors = {}
     for name, shape in parameter_shapes(spec).items():
         mean = _weighted_mean([update[name] for update in decoded], weights, total).reshape(shape)
-        new_weights[name], new_momentum[name] = _nesterov(base.weights[name], base.momentum[name], mean, lr, momentum)
+        with np.errstate(over="ignore"):  # what overflows is refused below
+            step = _nesterov(base.weights[name], base.momentum[name], mean, lr, momentum)
+        new_weights[name], new_momentum[name] = step
         if not (np.isfinite(new_weights[name]).all() and np.isfinite(new_momentum[name]).all()):
             raise OuterStepError(f"outer step: {name} is no longer finite; the updates of this round are too large")
     return Checkpoint(new_weights, new_momentum)

@@ -87,9 +87,7 @@ def train_tokenizer(texts: Iterable[str], vocab: int) -> bytes:
     )
     encoder.train_from_iterator(texts, trainer)
     if encoder.get_vocab_size() > vocab:
-        raise DataError(
-            f"tokenizer: a byte-level vocabulary has at least {encoder.get_vocab_size()} tokens, asked {vocab}"
-        )
+        raise DataError(f"tokenizer: bytes alone need {encoder.get_vocab_size()} tokens, asked for {vocab}")
     return str(encoder.to_str()).encode()
 
 

@@ -184,7 +184,10 @@ def parse_json(data: bytes, kind: type[_T], error: type[Exception], what: str, l
 
 def _value_at(data: bytes, path: str) -> str:
     """The offending value, shortened, for the error's line."""
-    value: Any = msgspec.json.decode(data)
+    try:
+        value: Any = msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return "what is no JSON either"  # the first rule broken ends the strict reading, perhaps before a syntax error
     for key, index in re.findall(r"\.([A-Za-z0-9_]+)|\[(\d+)\]", path):
         try:
             value = value[key] if key else value[int(index)]
