@@ -1,0 +1,1 @@
+"""Checks any claim: sits on panels, challenges, re-executes offline. Never imports the node."""

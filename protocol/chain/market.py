@@ -17,6 +17,7 @@ from protocol.core.job import Job, JobStatus, PauseReason, Progress
 from protocol.core.operator import Operator, Owner, Ticket
 from protocol.core.round import Draw, Round, RoundStatus
 from protocol.core.terms import Terms
+from protocol.core.trace import TraceRow
 
 MOST_ROUNDS = 16  # unsettled rounds read at once
 PAGE = 100  # operators read at once
@@ -121,6 +122,12 @@ class Market:
             return bytes(await self.block_beacon.functions.seedOf(case.beacon_ticket).call())
         except ContractCustomError:
             return None
+
+    async def opened_trace(self, case_id: bytes) -> list[TraceRow] | None:
+        """The rows that an operator opened on chain; None when it did not."""
+        event: Any = self.audit_court.events.TraceOpened()
+        logs = await event.get_logs(from_block=self.deployment.block, argument_filters={"caseId": case_id})
+        return [TraceRow(*row) for row in logs[-1]["args"]["rows"]] if logs else None
 
     @property
     def block_beacon(self) -> AsyncContract:

@@ -1,0 +1,251 @@
+"""A seat's work: re-execute blindly, commit the own trace, then compare and reveal.
+
+The record of a case (`audit/<case id>`) is written before anything is sent: the salt and the own root, so that a
+restart commits and reveals the same. `root` is over the own trace, or over nothing where the inputs were missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import structlog
+
+from protocol.chain.market import Market
+from protocol.chain.transactions import Sender
+from protocol.core.audit import Case, Finding, SeatState, steps_to_open
+from protocol.core.claim import Claim
+from protocol.core.commitment import Opening
+from protocol.core.operator import Operator
+from protocol.core.round import Round
+from protocol.core.trace import (
+    Seat,
+    TraceError,
+    TraceRow,
+    audit_proof,
+    audit_root,
+    decode_trace,
+    encode_trace,
+    trace_proof,
+    trace_root,
+)
+from protocol.runtime.process import ComputeProcess
+from protocol.training.checkpoint import end_state_bytes
+from protocol.transport.errors import BlobTooLarge, Unavailable
+from protocol.transport.signing import RequestSigner
+from verifier.actions import CommitAudit, OnSeat, Reexecute, RevealAudit
+from verifier.compute import END_STATE, TRACE
+from verifier.errors import InputsUnavailable
+from verifier.inputs import JobInputs
+from verifier.replay import run_claim
+
+MAX_TRACE_BYTES = 32 * 2**20
+FINDINGS = {"match": Finding.MATCH, "reject": Finding.REJECT, "fraud": Finding.FRAUD}
+
+
+class Records(Protocol):
+    """Durable records (protocol.store.intents)."""
+
+    async def record(self, key: str, value: Any) -> None: ...
+
+    async def note(self, key: str, value: Any) -> None: ...
+
+    async def get(self, key: str) -> Any: ...
+
+
+class Auditor:
+    """Serves the seats of one operator. `inputs`: a job's artefacts by its id; `folder`: where own runs lie."""
+
+    def __init__(
+        self,
+        market: Market,
+        sender: Sender,
+        signer: RequestSigner,
+        compute: ComputeProcess,
+        records: Records,
+        folder: Path,
+        inputs: Callable[[bytes], JobInputs],
+        operator: Callable[[str], Operator | None],
+    ) -> None:
+        self._market, self._sender, self._signer, self._compute = market, sender, signer, compute
+        self._records, self._folder, self._inputs, self._operator = records, folder, inputs, operator
+        self._log = structlog.get_logger("auditor")
+
+    async def reexecute(self, action: Reexecute) -> None:
+        """Run the claim and record what will be committed. Missing inputs are a finding, not a failure."""
+        salt, missing = secrets.token_bytes(32), ""
+        round = await self._market.round(action.job_id, action.round)
+        try:
+            await run_claim(self._inputs(action.job_id), self._compute, round, action.shard, self._run(action))
+            root = audit_root(await self._rows(action), self._seat(action, salt))
+        except InputsUnavailable as error:
+            root, missing = secrets.token_bytes(32), str(error)
+        entry = {"salt": salt.hex(), "root": root.hex(), "seat": action.seat, "missing": missing}
+        await self._records.record(_key(action), entry)
+
+    async def commit(self, action: CommitAudit) -> None:
+        record = await self._records.get(_key(action))
+        call = self._market.audit_court.functions.commitAudit(
+            action.case_id, action.seat, bytes.fromhex(record["root"])
+        )
+        await self._sender.submit_and_confirm(f"commit-audit:{action.key}", call)
+        self._log.info("audit_committed", round=action.round, shard=action.shard, seat=action.seat)
+
+    async def reveal(self, action: RevealAudit) -> None:
+        """Find, then show. Returns without a finding while the beacon or the operator may still speak."""
+        round = await self._market.round(action.job_id, action.round)
+        case, claim = round.cases[action.shard], round.claims[action.shard]
+        if case.seats[action.seat].state != SeatState.COMMITTED:
+            return
+        record = await self._records.get(_key(action))
+        seed = await self._market.beacon_seed(case)
+        if seed is None:
+            return
+        opening = await self._inputs(action.job_id).opening_of(case, round)
+        if opening is None:
+            return
+        found = await self._find(action, record, round, case, claim, opening)
+        if found is None:
+            return
+        finding, step, rows = found
+        await self._records.note(f"finding/{_key(action)}", {"finding": finding.name, "step": step})
+        await self._send_reveal(action, record, seed, opening, finding, step, rows)
+
+    # -- finding
+
+    async def _find(
+        self, action: RevealAudit, record: dict[str, Any], round: Round, case: Case, claim: Claim, opening: Opening
+    ) -> tuple[Finding, int, list[TraceRow] | None] | None:
+        """The finding, the step it names and the operator's rows; None to wait for the operator's answer."""
+        if record["missing"]:
+            return Finding.UNAVAILABLE_INPUTS, 0, None
+        inputs = self._inputs(action.job_id)
+        entry = self._operator(claim.operator)
+        endpoint = entry.endpoint if entry else ""
+        try:
+            payload = await inputs.payload(opening, endpoint)
+        except (Unavailable, BlobTooLarge):
+            return Finding.UNAVAILABLE_PAYLOAD, 0, None
+        own = await self._rows(action)
+        if trace_root(own) == opening.trace_root:
+            rows: list[TraceRow] | None = own
+        else:
+            rows = await self._opened_rows(action, case, claim, endpoint, opening)
+        if rows is None and not await self._is_silent(action, case):
+            return None
+        judgement = await self._judge(action, round, opening, payload, rows, claim, endpoint)
+        self._log.info("claim_judged", round=action.round, shard=action.shard, **judgement)
+        return FINDINGS[judgement["finding"]], int(judgement["step"]), rows
+
+    async def _judge(
+        self,
+        action: RevealAudit,
+        round: Round,
+        opening: Opening,
+        payload: Path,
+        rows: list[TraceRow] | None,
+        claim: Claim,
+        endpoint: str,
+    ) -> dict[str, Any]:
+        inputs = self._inputs(action.job_id)
+        theirs = self._run(action) / "theirs"
+        await asyncio.to_thread(theirs.mkdir, parents=True, exist_ok=True)
+        trace, end_state = theirs / TRACE, theirs / END_STATE
+        if rows is not None:
+            await asyncio.to_thread(trace.write_bytes, encode_trace(rows))
+        data = await self._ask(action, claim, endpoint, END_STATE, end_state_bytes(await inputs.spec()))
+        if data is not None:
+            await asyncio.to_thread(end_state.write_bytes, data)
+        judgement: dict[str, Any] = await self._compute.call(
+            "judge",
+            spec=await inputs.spec_path(),
+            base=str(await inputs.base(round)),
+            own=str(self._run(action)),
+            committed={
+                "payload": opening.payload_digest.hex(),
+                "trace": opening.trace_root.hex(),
+                "state": opening.state_digest.hex(),
+            },
+            payload=str(payload),
+            trace=str(trace) if rows is not None else None,
+            end_state=str(end_state) if data is not None else None,
+        )
+        return judgement
+
+    async def _opened_rows(
+        self, action: RevealAudit, case: Case, claim: Claim, endpoint: str, opening: Opening
+    ) -> list[TraceRow] | None:
+        """The operator's rows, from itself or from the chain; only those that it committed to."""
+        spec = await self._inputs(action.job_id).spec()
+        data = await self._ask(action, claim, endpoint, TRACE, MAX_TRACE_BYTES)
+        try:
+            rows = decode_trace(data, spec.inner.steps) if data is not None else []
+        except TraceError:
+            rows = []
+        if rows and trace_root(rows) == opening.trace_root:
+            return rows
+        return await self._market.opened_trace(action.case_id) if case.opened_at else None
+
+    async def _ask(self, action: RevealAudit, claim: Claim, endpoint: str, what: str, limit: int) -> bytes | None:
+        if not endpoint:
+            return None
+        path = f"/claims/{claim.commitment.hex()}/{what}"
+        return await self._inputs(action.job_id).call_operator(endpoint, path, limit, self._signer)
+
+    async def _is_silent(self, action: RevealAudit, case: Case) -> bool:
+        """Whether the operator had its chance to open its trace; demands it on chain the first time."""
+        if case.withheld:
+            return True
+        if case.demanded_at == 0:
+            call = self._market.audit_court.functions.demandTrace(action.case_id)
+            await self._sender.submit_and_confirm(f"demand-trace:{action.key}", call)
+            return False
+        terms = self._inputs(action.job_id).terms
+        return await self._market.connection.now() > case.demanded_at + terms.windows.demand
+
+    # -- showing
+
+    async def _send_reveal(
+        self,
+        action: RevealAudit,
+        record: dict[str, Any],
+        seed: bytes,
+        opening: Opening,
+        finding: Finding,
+        step: int,
+        theirs: list[TraceRow] | None,
+    ) -> None:
+        salt = bytes.fromhex(record["salt"])
+        shown: tuple[list[Any], list[Any]] = ([], [])
+        if finding in FINDINGS.values():
+            own, seat = await self._rows(action), self._seat(action, salt)
+            steps = steps_to_open(seed, action.case_id, len(own))
+            shown[0].extend((_fields(own[s - 1]), audit_proof(own, seat, s)) for s in steps)
+            if finding == Finding.MATCH and theirs is not None:
+                shown[1].extend((_fields(theirs[s - 1]), trace_proof(theirs, s)) for s in steps)
+        parts = (opening.payload_digest, opening.trace_root, opening.state_digest)
+        reveal = (finding, step, salt, parts, *shown)
+        call = self._market.audit_court.functions.reveal(action.case_id, action.seat, reveal)
+        await self._sender.submit_and_confirm(f"reveal-audit:{action.key}", call)
+        self._log.info("audit_revealed", round=action.round, shard=action.shard, finding=finding.name, step=step)
+
+    def _run(self, action: OnSeat) -> Path:
+        return self._folder / action.case_id.hex()
+
+    async def _rows(self, action: OnSeat) -> list[TraceRow]:
+        spec = await self._inputs(action.job_id).spec()
+        return decode_trace(await asyncio.to_thread((self._run(action) / TRACE).read_bytes), spec.inner.steps)
+
+    def _seat(self, action: OnSeat, salt: bytes) -> Seat:
+        return Seat(action.case_id, action.seat, self._sender.address, salt)
+
+
+def _key(action: OnSeat) -> str:
+    return f"audit/{action.case_id.hex()}"
+
+
+def _fields(row: TraceRow) -> tuple[int, int, int, bytes, bytes]:
+    return row.step, row.loss, row.grad_norm, row.sketch, row.state

@@ -1,0 +1,17 @@
+"""What a check can run into, each as one line."""
+
+from protocol.core.errors import GradmarketError
+
+
+class VerifierError(GradmarketError):
+    """The root of what this package raises on purpose."""
+
+
+class InputsUnavailable(VerifierError):
+    """Spec, data or base checkpoint cannot be had from anyone: nothing can be said about the claim."""
+
+
+class JobRefused(VerifierError):
+    """A job whose terms do not fit its spec; no honest program works on it."""
+
+    permanent = True

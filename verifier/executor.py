@@ -1,0 +1,76 @@
+"""Executes the actions of upkeep and panels, one side effect each."""
+
+from __future__ import annotations
+
+import structlog
+
+from protocol.chain.errors import Reverted
+from protocol.chain.market import Market
+from protocol.chain.transactions import Call, Sender
+from verifier.actions import (
+    Action,
+    AdvanceCase,
+    AdvanceRound,
+    CloseJob,
+    CommitAudit,
+    Convene,
+    DrawSample,
+    OnJob,
+    OpenRound,
+    Reexecute,
+    RevealAudit,
+    Settle,
+)
+from verifier.auditor import Auditor
+
+LONG = (Reexecute, RevealAudit)  # run beside the turns of the loop
+
+
+class Executor:
+    """One operator's hands."""
+
+    def __init__(self, market: Market, sender: Sender, auditor: Auditor) -> None:
+        self._market, self._sender, self._auditor = market, sender, auditor
+        self._log = structlog.get_logger("upkeep")
+
+    async def execute(self, action: Action) -> None:
+        match action:
+            case Reexecute():
+                await self._auditor.reexecute(action)
+            case CommitAudit():
+                await self._auditor.commit(action)
+            case RevealAudit():
+                await self._auditor.reveal(action)
+            case _:
+                await self._move(action, self._call(action))
+
+    async def _move(self, action: OnJob, call: Call) -> None:
+        """Send what anyone may send. Somebody else may have been faster: the contract then refuses."""
+        try:
+            receipt = await self._sender.submit_and_confirm(f"{action.name}:{action.key}", call)
+        except Reverted as refusal:
+            self._log.info("move_not_needed", action=action.key, reason=str(refusal))
+            return
+        self._log.info("move_made", action=action.key, gas=receipt.gas_used)
+
+    def _call(self, action: Action) -> Call:
+        rounds, court = self._market.round_book.functions, self._market.audit_court.functions
+        call: Call
+        match action:
+            case OpenRound():
+                call = rounds.open(action.job_id)
+            case CloseJob():
+                call = self._market.job_market.functions.close(action.job_id)
+            case AdvanceRound():
+                call = rounds.advance(action.job_id, action.round)
+            case DrawSample():
+                call = rounds.draw(action.job_id, action.round)
+            case Convene():
+                call = court.convene(action.job_id, action.round, list(action.shards))
+            case Settle():
+                call = rounds.settle(action.job_id, action.round, list(action.shards))
+            case AdvanceCase():
+                call = court.advance(action.case_id)
+            case _:
+                raise TypeError(action)
+        return call

@@ -1,0 +1,210 @@
+"""What re-executing a claim needs, fetched from whoever has it: spec, manifest, shards, checkpoints, payloads."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from protocol.chain.market import Market
+from protocol.core.audit import Case
+from protocol.core.commitment import Opening
+from protocol.core.round import Round, RoundStatus, bits
+from protocol.core.terms import TOLERANCE_CLASSES, Terms
+from protocol.runtime.process import ComputeProcess
+from protocol.training.checkpoint import checkpoint_bytes
+from protocol.training.compress import max_payload_bytes
+from protocol.training.data import MAX_MANIFEST_BYTES, Manifest, decode_manifest, shard_bytes, shard_digest
+from protocol.training.spec import MAX_SPEC_BYTES, Spec, decode_spec
+from protocol.transport.blobs import BlobStore
+from protocol.transport.client import BlobClient
+from protocol.transport.errors import PeerFailed, Unavailable
+from protocol.transport.signing import RequestSigner
+from verifier.errors import InputsUnavailable, JobRefused
+from verifier.openings import Openings
+
+Sources = Callable[[], Sequence[str]]  # base URLs of everybody who may hold a blob
+MAX_TOKENIZER_BYTES = 64 * 2**20
+FETCH_SECONDS = 60.0
+
+
+class JobInputs:
+    """One job's artefacts in the local blob store. Every method returns a path to verified bytes."""
+
+    def __init__(
+        self,
+        market: Market,
+        job_id: bytes,
+        terms: Terms,
+        store: BlobStore,
+        client: BlobClient,
+        compute: ComputeProcess,
+        openings: Openings,
+        sources: Sources,
+    ) -> None:
+        self.job_id, self.terms = job_id, terms
+        self._market, self._store, self._client, self._compute = market, store, client, compute
+        self._openings, self._sources = openings, sources
+        self._spec: Spec | None = None
+        self._manifest: Manifest | None = None
+
+    async def spec(self) -> Spec:
+        """The job's spec, checked against its terms. Raises JobRefused when they contradict each other."""
+        if self._spec is None:
+            path = await self._fetch(self.terms.spec_digest.hex(), MAX_SPEC_BYTES, "spec")
+            spec = decode_spec(path.read_bytes())
+            check_terms_of(spec, self.terms)
+            self._spec = spec
+        return self._spec
+
+    async def spec_path(self) -> str:
+        await self.spec()
+        return str(self._store.path(self.terms.spec_digest.hex()))
+
+    async def manifest(self) -> Manifest:
+        if self._manifest is None:
+            digest = (await self.spec()).data.manifest
+            path = await self._fetch(digest, MAX_MANIFEST_BYTES, "manifest")
+            self._manifest = decode_manifest(path.read_bytes())
+        return self._manifest
+
+    async def manifest_path(self) -> str:
+        await self.manifest()
+        return str(self._store.path((await self.spec()).data.manifest))
+
+    async def shard(self, round: int, shard: int) -> Path:
+        """The tokens that a claim trains on."""
+        manifest = await self.manifest()
+        digest = shard_digest(manifest, round, shard, self.terms.shards_per_round)
+        return await self._fetch(digest, shard_bytes(manifest), "shard")
+
+    async def validation(self) -> Path:
+        manifest = await self.manifest()
+        limit = shard_bytes(manifest) * (manifest.validation_sequences // manifest.shard_sequences + 1)
+        return await self._fetch(manifest.validation, limit, "validation")
+
+    async def tokenizer(self) -> Path:
+        return await self._fetch((await self.spec()).tokenizer, MAX_TOKENIZER_BYTES, "tokenizer")
+
+    async def payload(self, opening: Opening, first: str | None = None, timeout: float = FETCH_SECONDS) -> Path:
+        """A committed payload, from its operator or from any peer that has it."""
+        limit = max_payload_bytes(await self.spec())
+        return await self._fetch(opening.payload_digest.hex(), limit, "payload", first, timeout)
+
+    def has_checkpoint(self, digest: bytes) -> bool:
+        return self._store.has(digest.hex())
+
+    async def checkpoint(self, digest: bytes) -> Path:
+        """A checkpoint by its agreed digest, as it is."""
+        return await self._fetch(digest.hex(), checkpoint_bytes(await self.spec()), "checkpoint")
+
+    async def genesis(self) -> Path:
+        """Checkpoint 0: drawn from the spec's seed, or the blob that the spec names."""
+        digest = self.terms.genesis_digest.hex()
+        spec = await self.spec()
+        if isinstance(spec.genesis, str) or self._store.has(digest):
+            return await self.checkpoint(self.terms.genesis_digest)
+        out = self._scratch("genesis")
+        made = await self._compute.call("genesis", spec=await self.spec_path(), out=str(out))
+        if made != digest:
+            raise JobRefused(f"job {self.job_id.hex()[:10]}…: the terms say genesis {digest}, the spec gives {made}")
+        return self._adopt(out, digest)
+
+    async def next_checkpoint(self, round: Round, payloads: dict[int, Path]) -> str:
+        """Compute the checkpoint that follows from a round's base and these payloads; its digest, hex."""
+        base = await self.base(round)
+        out = self._scratch(f"next-{round.number}")
+        paths = {str(shard): str(path) for shard, path in payloads.items()}
+        digest = str(
+            await self._compute.call(
+                "outer_step", spec=await self.spec_path(), base=str(base), payloads=paths, out=str(out)
+            )
+        )
+        self._adopt(out, digest)
+        return digest
+
+    async def base(self, round: Round) -> Path:
+        """The checkpoint that a round starts from: at hand, recomputed from the round before, or fetched."""
+        if round.base == self.terms.genesis_digest:
+            return await self.genesis()
+        if self._store.has(round.base.hex()):
+            return self._store.path(round.base.hex())
+        return await self.recompute(round.base, round.number)
+
+    async def recompute(self, digest: bytes, before: int) -> Path:
+        """Checkpoint `digest`, the end of a round below `before`: by the exact step from that round's base.
+
+        Where payloads are gone, the bytes that hash to the agreed digest serve as well.
+        """
+        source = await self._round_that_ends_in(digest, before)
+        try:
+            if source is None:
+                return await self.checkpoint(digest)
+            start = source.base
+            if start == self.terms.genesis_digest:
+                await self.genesis()
+            elif not self._store.has(start.hex()):
+                await self.checkpoint(start)
+            openings = await self._openings.of_round(self.job_id, source)
+            payloads = {shard: await self.payload(openings[shard]) for shard in bits(source.accepted_map)}
+        except (Unavailable, KeyError):
+            return await self.checkpoint(digest)
+        made = await self.next_checkpoint(source, payloads)
+        if made != digest.hex():
+            raise JobRefused(
+                f"job {self.job_id.hex()[:10]}… round {source.number}: the agreed checkpoint {digest.hex()[:10]}… "
+                f"is not the exact step of its base ({made[:10]}…): do not build on it"
+            )
+        return self._store.path(made)
+
+    async def call_operator(self, endpoint: str, path: str, limit: int, signer: RequestSigner) -> bytes | None:
+        """A private artefact from its operator; None when it is not given."""
+        try:
+            return await self._client.call(endpoint, path, max_bytes=limit, signer=signer)
+        except PeerFailed:
+            return None
+
+    async def opening_of(self, case: Case, round: Round) -> Opening | None:
+        return await self._openings.of_claim(self.job_id, round, case.shard)
+
+    async def openings_of(self, round: Round) -> dict[int, Opening]:
+        return await self._openings.of_round(self.job_id, round)
+
+    async def _round_that_ends_in(self, digest: bytes, before: int) -> Round | None:
+        for number in range(before - 1, -1, -1):
+            round = await self._market.round(self.job_id, number)
+            if round.next == digest and round.status != RoundStatus.VOID:
+                return round
+        return None
+
+    async def _fetch(
+        self, digest: str, limit: int, kind: str, first: str | None = None, timeout: float = FETCH_SECONDS
+    ) -> Path:
+        sources = [url for url in ([first] if first else []) + list(self._sources()) if url]
+        try:
+            return await self._client.fetch(digest, sources, max_bytes=limit, kind=kind, timeout=timeout)
+        except Unavailable:
+            if kind in ("payload", "checkpoint"):
+                raise
+            raise InputsUnavailable(
+                f"job {self.job_id.hex()[:10]}…: nobody serves its {kind} {digest[:12]}… ({len(sources)} asked)"
+            ) from None
+
+    def _scratch(self, name: str) -> Path:
+        return self._store.root / "tmp" / f"{self.job_id.hex()[:16]}-{name}-{secrets.token_hex(4)}"
+
+    def _adopt(self, path: Path, digest: str) -> Path:
+        self._store.put_file(path, kind="checkpoint")
+        path.unlink(missing_ok=True)
+        return self._store.path(digest)
+
+
+def check_terms_of(spec: Spec, terms: Terms) -> None:
+    """Refuse a job whose terms on chain say something else than its spec."""
+    pairs = {
+        "inner steps": (terms.inner_steps, spec.inner.steps),
+        "tolerance class": (TOLERANCE_CLASSES[terms.tolerance_class], spec.verify.tolerance_class),
+    }
+    for what, (on_chain, in_spec) in pairs.items():
+        if on_chain != in_spec:
+            raise JobRefused(f"job refused: its terms say {what} {on_chain}, its spec {in_spec}")
