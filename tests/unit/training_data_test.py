@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +31,7 @@ from protocol.training.errors import CheckpointError, DataError
 from protocol.training.pack import PackResult, load_tokenizer, pack_text
 from tests.unit.training_fixtures import a_checkpoint, a_spec
 
+ROOT = Path(__file__).parents[2]
 WORDS = (
     "the quick brown fox jumps over a lazy dog",
     "while seven wise owls",
@@ -171,3 +174,12 @@ def test_a_checkpoint_that_is_not_exactly_this_jobs_is_refused() -> None:
         assert "\n" not in str(caught.value)
     with pytest.raises(CheckpointError, match="fetch it instead"):
         genesis_checkpoint(a_spec(genesis="ab" * 32))
+
+
+def test_judging_and_the_outer_step_load_no_torch() -> None:
+    """A node that only plans, attests or judges starts in a fraction of a second."""
+    modules = ["spec", "layout", "data", "checkpoint", "compress", "outer", "compare", "result"]
+    script = "import sys\n" + "".join(f"import protocol.training.{name}\n" for name in modules)
+    script += "print('torch' in sys.modules, 'transformers' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=ROOT)
+    assert done.stdout.split() == ["False", "False"], done.stderr
