@@ -25,6 +25,7 @@ from protocol.core.errors import GradmarketError
 
 CHAIN_ID = 31337
 MNEMONIC = "test test test test test test test test test test test junk"  # anvil's and Hardhat's: public, worthless
+ACCOUNTS = 20
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
@@ -38,7 +39,7 @@ class DevChainError(GradmarketError):
 
 @dataclass(frozen=True)
 class DevChain:
-    """A running chain; 10 accounts of `dev_accounts` have 10,000 coins each."""
+    """A running chain; the accounts of `dev_accounts` have 10,000 coins each."""
 
     url: str
     backend: str  # "anvil" or "eth-tester"
@@ -61,10 +62,10 @@ class DevChain:
 
 
 @functools.cache
-def dev_accounts(count: int = 10) -> tuple[LocalAccount, ...]:
+def dev_accounts() -> tuple[LocalAccount, ...]:
     """The funded keys, the same on both backends. Never send anything of value to them."""
     Account.enable_unaudited_hdwallet_features()
-    return tuple(Account.from_mnemonic(MNEMONIC, account_path=f"m/44'/60'/0'/0/{index}") for index in range(count))
+    return tuple(Account.from_mnemonic(MNEMONIC, account_path=f"m/44'/60'/0'/0/{index}") for index in range(ACCOUNTS))
 
 
 def find_anvil() -> Path | None:
@@ -95,7 +96,12 @@ async def devchain(
     log = await asyncio.to_thread(_log_file, state_dir)
     try:
         process = await asyncio.create_subprocess_exec(
-            *command, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_end_with_parent()
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            preexec_fn=_end_with_parent(),
+            start_new_session=True,  # Ctrl-C is the parent's: it ends the chain last
         )
     except OSError as error:
         os.close(log)
@@ -135,7 +141,7 @@ def _check_port(port: int) -> int:
 
 def _anvil_command(anvil: Path, port: int, state_dir: Path | None, block_time: float | None) -> list[str]:
     command = [str(anvil), "--silent", "--host", "127.0.0.1", "--port", str(port), "--chain-id", str(CHAIN_ID)]
-    command += ["--mnemonic", MNEMONIC, "--hardfork", "cancun", "--slots-in-an-epoch", "4"]
+    command += ["--mnemonic", MNEMONIC, "--accounts", str(ACCOUNTS), "--hardfork", "cancun", "--slots-in-an-epoch", "4"]
     if block_time:
         command += ["--block-time", str(block_time), "--mixed-mining"]
     if state_dir:

@@ -6,10 +6,10 @@ per block; here two blocks may share a second, as on anvil.
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -104,10 +104,7 @@ class Evm:
 
     def mine(self) -> None:
         """Put what is ready in the pool into a block; an empty block when nothing is."""
-        parent = self.head
-        header = self._chain.create_header_from_parent(parent, gas_limit=GAS_LIMIT, timestamp=self.time())
-        # prevrandao: nobody knows it before the block, as a contract that draws by it expects.
-        self._chain.header = header.copy(mix_hash=sha256(parent.hash + header.timestamp.to_bytes(8, "big")).digest())
+        header = self._chain.header = self._next_header()
         for transaction in self.pool.ready(self.nonce, int(header.base_fee_per_gas)):
             if transaction.gas + self._chain.header.gas_used > GAS_LIMIT:
                 continue  # the next block has room
@@ -120,6 +117,11 @@ class Evm:
         self._file.commit()
         for transaction in block.transactions:
             self.pool.remove(transaction)
+
+    def _next_header(self) -> Any:
+        header = self._chain.create_header_from_parent(self.head, gas_limit=GAS_LIMIT, timestamp=self.time())
+        # prevrandao: nobody knows it before the block, as a contract that draws by it expects.
+        return header.copy(mix_hash=secrets.token_bytes(32))
 
     def _remember(self, block: Any) -> None:
         receipts = tuple(block.get_receipts(self._chain.chaindb))
@@ -144,7 +146,7 @@ class Evm:
 
     def estimate(self, fields: dict[str, Any]) -> int:
         """Gas that suffices in a block mined now. Raises CallFailed."""
-        header = self.head.copy(timestamp=self.time())
+        header = self._next_header()
         computation = self._run(fields, GAS_LIMIT, header)
         used = GAS_LIMIT - int(computation.get_gas_remaining())  # before refunds: they come only at the end
         low, high = used, used + used // 63 + 2_400  # a call keeps 1/64 back, and 2300 for a transfer's receiver

@@ -13,7 +13,7 @@ from web3.middleware import AttributeDictMiddleware, ExtraDataToPOAMiddleware
 from web3.types import BlockIdentifier
 
 from protocol.chain.errors import Refused, StaleHead, WrongChain
-from protocol.chain.provider import AiohttpProvider
+from protocol.chain.provider import AiohttpProvider, shown
 from protocol.chain.revert import rpc_message
 
 
@@ -93,12 +93,12 @@ async def connect(urls: Sequence[str], expected_chain_id: int | None = None, *, 
     try:
         chain_id = int(await w3.eth.chain_id)
         if expected_chain_id is not None and chain_id != expected_chain_id:
-            raise WrongChain(provider.url, chain_id, expected_chain_id)
+            raise WrongChain(shown(provider.url), chain_id, expected_chain_id)
         provider.expected_chain_id = chain_id
         genesis: Any = await w3.eth.get_block(0)
     except Web3Exception as error:
         await provider.disconnect()
-        raise Refused(f"{provider.url} is no usable RPC node: {rpc_message(error)}") from error
+        raise Refused(f"{shown(provider.url)} is no usable RPC node: {rpc_message(error)}") from error
     except BaseException:
         await provider.disconnect()
         raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 from web3.providers.async_base import AsyncJSONBaseProvider
@@ -67,7 +68,7 @@ class AiohttpProvider(AsyncJSONBaseProvider):
                     await self._check_chain(url)
                     return await self._post(url, method, params)
                 except EndpointFailed as error:
-                    reasons[url] = str(error)
+                    reasons[shown(url)] = str(error)
                     # Another request may have moved on already.
                     if self.url == url:
                         self.rotate()
@@ -84,7 +85,7 @@ class AiohttpProvider(AsyncJSONBaseProvider):
         except (KeyError, ValueError):
             raise EndpointFailed("it does not tell its chain id") from None
         if have != self.expected_chain_id:
-            raise WrongChain(url, have, self.expected_chain_id)
+            raise WrongChain(shown(url), have, self.expected_chain_id)
         self._verified.add(url)
 
     async def _post(self, url: str, method: RPCEndpoint, params: Any) -> RPCResponse:
@@ -112,6 +113,12 @@ class AiohttpProvider(AsyncJSONBaseProvider):
         if not isinstance(answer, dict) or ("result" not in answer and "error" not in answer):
             raise EndpointFailed(f"HTTP {status} without a JSON-RPC answer")
         return answer
+
+
+def shown(url: str) -> str:
+    """An address as it may appear in a message: its path and user often are a key that somebody pays for."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 async def _read_at_most(response: aiohttp.ClientResponse, limit: int) -> bytes:

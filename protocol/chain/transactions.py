@@ -16,6 +16,7 @@ from protocol.chain.bindings import shipped_errors
 from protocol.chain.broadcast import Answer, broadcast, classify
 from protocol.chain.connection import Connection
 from protocol.chain.errors import (
+    ChainUnavailable,
     NonceTaken,
     OutOfGas,
     OutOfGasMoney,
@@ -86,8 +87,8 @@ class Sender:
     async def confirm(self, tx_hash: str, timeout: float = 120.0) -> Receipt:
         """Wait until the transaction, or a dearer replacement of it, is mined.
 
-        Raises Reverted with the contract's reason, Unconfirmed after `timeout` seconds (it is still followed),
-        NonceTaken when another program used the nonce.
+        Raises Reverted with the contract's reason, Unconfirmed or ChainUnavailable after `timeout` seconds (it is still
+        followed), NonceTaken when another program used the nonce.
         """
         await self.resume()
         slot = self._journal.of_hash(tx_hash)
@@ -181,18 +182,28 @@ class Sender:
         deadline = time.monotonic() + timeout
         pause = FIRST_POLL_SECONDS
         while True:
-            receipt = await self._settle_if_mined(slot)
-            if receipt is not None:
-                return receipt
-            if pause >= self.policy.poll_seconds and await self._is_lost(slot):
-                raise NonceTaken(self.address, slot.nonce, slot.purpose)
+            try:
+                if receipt := await self._look(slot, patient=pause >= self.policy.poll_seconds):
+                    return receipt
+            except ChainUnavailable:
+                if time.monotonic() >= deadline:
+                    raise
             if time.monotonic() >= deadline:
                 raise Unconfirmed(slot.newest.hash, slot.purpose, slot.nonce, timeout, slot.trouble)
-            if time.monotonic() - slot.sent_at >= self.policy.rebroadcast_after:
-                async with self._lock:
-                    await self._tend(slot.nonce)
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, self.policy.poll_seconds)
+
+    async def _look(self, slot: Slot, patient: bool) -> Receipt | None:
+        """The receipt if it is there; else help the transaction along, where some time has passed."""
+        receipt = await self._settle_if_mined(slot)
+        if receipt is not None:
+            return receipt
+        if patient and await self._is_lost(slot):
+            raise NonceTaken(self.address, slot.nonce, slot.purpose)
+        if time.monotonic() - slot.sent_at >= self.policy.rebroadcast_after:
+            async with self._lock:
+                await self._tend(slot.nonce)
+        return None
 
     async def _is_lost(self, slot: Slot) -> bool:
         """Drop a nonce that the chain has passed without us; several looks, as receipts may come late."""

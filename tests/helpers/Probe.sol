@@ -56,6 +56,13 @@ contract Probe {
         for (uint256 i; i < value; ++i) _list.push(i + 1);
     }
 
+    /// As a beacon does: only a block that is already made has a hash.
+    function draw() external {
+        bytes32 made = blockhash(block.number - 1);
+        require(made != 0 && block.prevrandao != 0, "no randomness");
+        value = uint256(made) ^ block.prevrandao;
+    }
+
     function now_() external view returns (uint256) {
         return block.timestamp;
     }

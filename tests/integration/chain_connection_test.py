@@ -53,8 +53,9 @@ async def test_a_second_endpoint_of_another_chain_is_refused_when_it_is_first_us
 
 
 async def test_no_endpoint_is_one_clear_line() -> None:
-    with pytest.raises(ChainUnavailable, match="the chain does not answer"):
-        await connect([NOBODY])
+    with pytest.raises(ChainUnavailable, match="the chain does not answer") as caught:
+        await connect([NOBODY, NOBODY.replace("//", "//user:pass@") + "/v3/secret-key"])
+    assert "secret-key" not in str(caught.value) and "pass" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,21 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
+from aiohttp import web
 
 from node.devnet.chain import DevChain, dev_accounts, devchain
 from protocol.chain.calls import read
-from protocol.chain.errors import NonceTaken, OutOfGasMoney, Reverted, Unconfirmed, UnknownTransaction
+from protocol.chain.connection import connect
+from protocol.chain.errors import ChainUnavailable, NonceTaken, OutOfGasMoney, Reverted, Unconfirmed, UnknownTransaction
 from protocol.chain.fees import FeePolicy
 from protocol.chain.transactions import Sender
 from protocol.store.outbox import StoredTransaction
 from tests.helpers.probe import Bench, bench, errors
+from tests.helpers.rpc_proxy import rpc_proxy
 
 BACKENDS = ("anvil", "eth-tester")
 
@@ -107,6 +111,34 @@ async def test_too_little_gas_is_met_with_more(here: Bench) -> None:
     tight = here.again(FeePolicy(gas_margin=0.6))
     receipt = await tight.submit_and_confirm("work", here.probe.functions.work())
     assert receipt.ok and (await here.outbox.gas_by_kind())["work"].count == 2
+
+
+async def test_a_contract_can_draw_by_the_last_block_hash_and_prevrandao(here: Bench) -> None:
+    drawn = set()
+    for number in range(3):
+        await here.sender.submit_and_confirm(f"draw:{number}", here.probe.functions.draw())
+        drawn.add(await read(here.probe.functions.value()))
+    assert len(drawn) == 3
+
+
+async def test_an_outage_while_waiting_is_sat_out(here: Bench) -> None:
+    down = False
+
+    def outage(method: str, params: list[Any]) -> web.Response | None:
+        return web.Response(status=503) if down else None
+
+    async with rpc_proxy(here.chain.url, outage) as proxy, await connect([proxy.url]) as connection:
+        sender = Sender(connection, dev_accounts()[1], here.outbox, None, errors())
+        probe = connection.w3.eth.contract(address=here.probe.address, abi=here.probe.abi)
+        tx_hash = await sender.submit("note:1", probe.functions.note(1))
+        down = True
+        waiting = asyncio.ensure_future(sender.confirm(tx_hash, timeout=20))
+        await asyncio.sleep(1.2)
+        down = False
+        assert (await waiting).ok
+        down = True
+        with pytest.raises(ChainUnavailable, match="HTTP 503"):
+            await sender.submit("note:2", probe.functions.note(2))
 
 
 async def test_a_hash_that_nobody_knows_is_refused(here: Bench) -> None:
