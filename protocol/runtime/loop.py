@@ -58,6 +58,7 @@ class Service(Generic[SnapshotT, ActionT]):
         self._load, self._plan, self._execute = load, plan, execute
         self._background, self._clock = background, clock
         self._progress_at = clock()
+        self._doing = LOAD
         self._log = structlog.get_logger("service")
         self._wake = asyncio.Event()
 
@@ -84,6 +85,7 @@ class Service(Generic[SnapshotT, ActionT]):
             if isinstance(action, self._background):
                 self._start(action)
             else:
+                self._doing = action.key
                 await self._attempt(action)
 
     async def run(
@@ -97,12 +99,12 @@ class Service(Generic[SnapshotT, ActionT]):
         """Turn until `stop` is set, then finish the turn and end the background actions.
 
         A turn starts every `interval` seconds, or at once when a background action ends. Raises ServiceStuck when
-        there was no progress for `stuck_after` seconds, for a supervisor to start the process anew.
+        there was no progress for `stuck_after` seconds or a turn hung as long, for a supervisor to start anew.
         """
         try:
             while not stop.is_set():
                 self._wake.clear()
-                await self.turn()
+                await self._timed_turn(stuck_after)
                 if on_turn is not None:
                     on_turn()
                 self._check_alive(stuck_after)
@@ -110,11 +112,18 @@ class Service(Generic[SnapshotT, ActionT]):
         finally:
             await self._end_background()
 
+    async def _timed_turn(self, stuck_after: float | None) -> None:
+        try:
+            async with asyncio.timeout(stuck_after):
+                await self.turn()
+        except TimeoutError:
+            raise ServiceStuck(f"a turn hung for {stuck_after:g} s in {self._doing}") from None
+
     async def _planned(self) -> Sequence[ActionT]:
         now = self._clock()
         if not (self.backoff.may_run(LOAD, now) and self.backoff.may_run(PLAN, now)):
             return ()
-        phase = LOAD
+        phase = self._doing = LOAD
         try:
             snapshot = await self._load()
             self.backoff.succeeded(LOAD)

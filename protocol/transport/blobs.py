@@ -101,6 +101,9 @@ class BlobStore:
 
     def adopt(self, partial: Path, digest: str, *, kind: str = "other") -> Path:
         """Make a finished download visible under its name, or raise WrongDigest and leave it where it is."""
+        if self.has(digest):  # another process was faster, and has swept this partial file away
+            partial.unlink(missing_ok=True)
+            return self.path(digest)
         with self._writing(f"blob {digest[:12]}…"), partial.open("rb+") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
             if found != check_digest(digest):

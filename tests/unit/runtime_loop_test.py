@@ -38,7 +38,7 @@ class World:
     errors: dict[str, list[Exception]] = field(default_factory=dict)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def service(self, **more: object) -> Service[Sequence[Post | Train], Post | Train]:
+    def service(self) -> Service[Sequence[Post | Train], Post | Train]:
         backoff = Backoff(first=1, longest=10)
         return Service(self.load, self.plan, self.execute, background=(Train,), backoff=backoff, clock=lambda: self.now)
 
@@ -120,7 +120,10 @@ async def test_a_background_action_runs_beside_the_turns_and_only_once() -> None
     service = world.service()
     await service.turn()
     await asyncio.sleep(0)
-    assert await at(world, service, 1, 2) == ["a", "a"]
+    for world.now in (1, 2):
+        await service.turn()
+        await asyncio.sleep(0)
+    assert world.done == ["a", "t", "a", "a"]
     assert set(service.in_flight) == {"t"}
     world.gate.set()
     await asyncio.gather(*service.in_flight.values())
@@ -189,6 +192,23 @@ async def test_a_service_that_gets_nowhere_says_so_and_ends() -> None:
 
     with pytest.raises(ServiceStuck, match=r"no progress for 60 s \(a: stake too low\)"):
         await service.run(asyncio.Event(), interval=0, on_turn=later, stuck_after=50)
+
+
+@pytest.mark.parametrize("hung", ["load", "a"])
+async def test_a_turn_that_hangs_says_where_and_ends(hung: str) -> None:
+    world = World([Post("a")])
+    service = world.service()
+
+    async def hang(*_: object) -> Sequence[Post | Train]:
+        await asyncio.sleep(60)
+        return ()
+
+    if hung == "load":
+        service._load = hang
+    else:
+        service._execute = hang  # type: ignore[assignment]
+    with pytest.raises(ServiceStuck, match=rf"a turn hung for 0\.05 s in {hung}"):
+        await asyncio.wait_for(service.run(asyncio.Event(), interval=60, stuck_after=0.05), 5)
 
 
 async def test_an_idle_service_is_not_stuck_nor_one_whose_training_reports() -> None:

@@ -90,6 +90,13 @@ def test_a_wrong_download_is_not_adopted(store: BlobStore, tmp_path: Path) -> No
     assert list(store.digests()) == []
 
 
+def test_of_two_finished_downloads_the_second_is_no_error(store: BlobStore, tmp_path: Path) -> None:
+    digest = hashlib.sha256(b"wanted").hexdigest()
+    (tmp_path / "part").write_bytes(b"wanted")
+    for _ in range(2):
+        assert store.adopt(tmp_path / "part", digest).read_bytes() == b"wanted"
+
+
 def test_writes_that_nobody_finished_are_swept_after_a_week(store: BlobStore) -> None:
     old, fresh = store.root / "tmp" / "old", store.root / "partial" / ("0" * 64 + ".9")
     for path in (old, fresh):
