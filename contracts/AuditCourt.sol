@@ -135,8 +135,16 @@ contract AuditCourt is Panels {
             return v.inputs >= 2 ? Outcome.Excused : Outcome.None;
         }
         if (v.frauds >= _slashNeeded && v.vacant == 0) return Outcome.Fraud; // INV-COURT-2
-        if (v.frauds + v.rejects >= _slashNeeded) return Outcome.Reject;
+        if (v.frauds + v.rejects >= _rejectsNeeded(v.vacant)) return Outcome.Reject;
         return 2 * v.inputs > _slashPanel ? Outcome.Excused : Outcome.Match;
+    }
+
+    /// slashNeeded of a full panel, and the same share of one with vacant seats: silence acquits nobody. One seat alone
+    /// decides nothing.
+    function _rejectsNeeded(uint256 vacant) private view returns (uint256 need) {
+        uint256 panel = _slashPanel;
+        need = (_slashNeeded * (panel - vacant) + panel - 1) / panel;
+        if (need < 2) need = 2;
     }
 
     // ---------------------------------------------------------------- the verdict
@@ -149,8 +157,8 @@ contract AuditCourt is Panels {
         _recordStanding(c, claim.owner, outcome);
         uint256 bond;
         if (outcome == Outcome.Fraud) bond = rounds.slashBond(c.jobId, c.round, c.shard, caseId);
-        if (c.challenger != address(0)) _closeChallenge(caseId, c, outcome);
         uint256 winners = _judgeSeats(caseId, outcome);
+        if (c.challenger != address(0)) _closeChallenge(caseId, c, outcome == Outcome.Match && winners > 0);
         Terms memory t = _terms(c.jobId);
         _collectFees(caseId, c, outcome, winners * t.auditFee, t);
         _paySeats(caseId, outcome, winners, t.auditFee);
@@ -164,10 +172,10 @@ contract AuditCourt is Panels {
         _rejects[c.jobId][owner] += outcome == Outcome.Fraud ? REJECTS_TO_BAR : 1;
     }
 
-    /// A challenge fails when the claim stands.
-    function _closeChallenge(bytes32 caseId, Case storage c, Outcome outcome) private {
+    /// A challenge fails when a seat says that the claim stands; where nobody judged it, the bond returns.
+    function _closeChallenge(bytes32 caseId, Case storage c, bool failed) private {
         bytes32 id = _challengeLock(caseId);
-        if (outcome == Outcome.Match) {
+        if (failed) {
             uint256 bond = CHALLENGE_FEES * _terms(c.jobId).auditFee;
             vault.slash(id, bond, 0, caseId);
         }
@@ -191,8 +199,18 @@ contract AuditCourt is Panels {
     function _distance(Finding f, Outcome outcome) private pure returns (uint256) {
         if (f == Finding.UnavailableInputs) return outcome == Outcome.Excused ? 0 : 1;
         if (outcome == Outcome.Excused || outcome == Outcome.Unsampled) return 1;
-        uint256 found = f == Finding.Match ? 0 : f == Finding.Fraud ? 2 : 1;
-        uint256 judged = outcome == Outcome.Match ? 0 : outcome == Outcome.Fraud ? 2 : 1;
+        uint256 found =
+            f == Finding.Match
+                ? 0
+                : f == Finding.Fraud
+                    ? 2
+                    : 1;
+        uint256 judged =
+            outcome == Outcome.Match
+                ? 0
+                : outcome == Outcome.Fraud
+                    ? 2
+                    : 1;
         return found > judged ? found - judged : judged - found;
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.30;
 
+import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {IJobMarket} from "./interfaces/IJobMarket.sol";
 import {IRoundBook} from "./interfaces/IRoundBook.sol";
 import {IRewardLedger} from "./interfaces/IRewardLedger.sol";
@@ -17,6 +18,8 @@ import {Addresses, Preset, Terms, JobStatus, PauseReason, Progress} from "./type
 /// INV-JOB-2: a closed job has no unsettled round and an empty escrow.
 /// INV-JOB-3: only new jobs depend on the guardian.
 contract JobMarket is IJobMarket {
+    using SafeCast for uint256;
+
     struct Job {
         Terms terms;
         address poster;
@@ -47,6 +50,10 @@ contract JobMarket is IJobMarket {
         rounds = IRoundBook(a.rounds);
         court = IAuditCourt(a.court);
         guardian = msg.sender;
+        bool majority = 2 * uint256(p.slashNeeded) > p.slashPanel && p.slashNeeded <= p.slashPanel;
+        if (p.slashPanel < 3 || !majority || p.detectionBps == 0 || p.detectionBps > 10_000 || p.minDemand == 0) {
+            revert BadPreset();
+        }
         _preset = p;
     }
 
@@ -201,14 +208,14 @@ contract JobMarket is IJobMarket {
     }
 
     function _fund(bytes32 jobId, Job storage job, uint256 amount) private {
-        job.funded += uint128(amount); // fits: the ledger holds that many tokens
+        job.funded += amount.toUint128();
         emit JobFunded(jobId, msg.sender, amount);
         ledger.fund(jobId, msg.sender, amount);
     }
 
     function _refund(bytes32 jobId, Job storage job, uint256 amount) private {
         if (amount == 0) return;
-        job.refunded += uint128(amount);
+        job.refunded += uint128(amount); // at most what was funded
         emit JobRefunded(jobId, job.poster, amount);
         ledger.credit(jobId, job.poster, amount);
     }

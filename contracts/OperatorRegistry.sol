@@ -11,8 +11,9 @@ import {IOperatorRegistry, Operator} from "./interfaces/IOperatorRegistry.sol";
 ///
 /// INV-REG-1: an operator has one owner for ever.
 contract OperatorRegistry is IOperatorRegistry, EIP712 {
-    bytes32 private constant REGISTRATION_TYPEHASH =
-        keccak256("Registration(address owner,address operator,address payout,uint256 nonce,uint256 deadline)");
+    bytes32 private constant REGISTRATION_TYPEHASH = keccak256(
+        "Registration(address owner,address operator,address payout,uint256 nonce,uint256 deadline)"
+    );
     uint256 private constant MAX_ENDPOINT = 256;
 
     /// @inheritdoc IOperatorRegistry

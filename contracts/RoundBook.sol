@@ -47,6 +47,7 @@ contract RoundBook is IRoundBook {
         mapping(address operator => uint256) commits;
         mapping(address operator => uint256) windowsUsed; // bit w: attested in window w
         mapping(address owner => uint256) held;
+        mapping(address owner => uint256) lapseLevel; // doublings of its lapse fee in this round, plus one
         uint256 voted; // weight in the second window
         bytes32 leader; // digest with the most weight in the second window
         uint16 probationClaims;
@@ -69,7 +70,7 @@ contract RoundBook is IRoundBook {
     mapping(bytes32 key => Tally) private _tallies;
     mapping(bytes32 key => Draw) private _draws;
     mapping(bytes32 key => mapping(uint16 shard => Claim)) private _claims;
-    /// The outcomes of an owner's last claims, newest in the lowest bit: 1 lapsed, 0 committed.
+    /// An owner's last outcomes, newest in the lowest bit: 0 for each commitment, 1 for each round with a lapse.
     mapping(address owner => uint256) private _lapses;
 
     constructor(Addresses memory a) {
@@ -127,7 +128,8 @@ contract RoundBook is IRoundBook {
         Claim storage c = _claims[key][shard];
         if (c.operator != msg.sender) revert NotTheClaimant(msg.sender, c.operator);
         if (c.commitment != 0) revert AlreadyCommitted(shard); // INV-ROUND-2
-        if (block.timestamp > c.deadline || c.settled != ClaimStatus.Free) revert ClaimOver(block.timestamp, c.deadline);
+        if (block.timestamp > c.deadline || c.settled != ClaimStatus.Free)
+            revert ClaimOver(block.timestamp, c.deadline);
         if (opening.payloadDigest == 0 || opening.traceRoot == 0 || opening.stateDigest == 0) revert ZeroDigest();
         c.commitment = TraceLib.commitmentOf(address(this), jobId, round, shard, msg.sender, r.base, opening);
         r.committedMap |= uint256(1) << shard;
@@ -172,8 +174,8 @@ contract RoundBook is IRoundBook {
         } else {
             if (bitmap != r.acceptedMap) revert WrongBitmap(bitmap, r.acceptedMap);
             y.voted += weight;
-            uint256 sum = y.weights[next] += weight;
-            if (sum > y.weights[y.leader]) y.leader = next;
+            uint256 sum = y.weights[_digestKey(next)] += weight;
+            if (sum > y.weights[_digestKey(y.leader)]) y.leader = next;
             if (2 * sum > r.committed) _close(jobId, round, r, bitmap, next);
         }
     }
@@ -196,7 +198,7 @@ contract RoundBook is IRoundBook {
             r.acceptedMap = _majority(y.votes);
             r.talliedAt = uint40(block.timestamp);
             emit Tallied(jobId, round, r.acceptedMap);
-        } else if (2 * y.weights[y.leader] > y.voted) {
+        } else if (2 * y.weights[_digestKey(y.leader)] > y.voted) {
             _close(jobId, round, r, r.acceptedMap, y.leader);
         } else {
             _void(jobId, round, r);
@@ -298,7 +300,7 @@ contract RoundBook is IRoundBook {
 
     /// @inheritdoc IRoundBook
     function lapseFeeOf(bytes32 jobId, address owner) external view returns (uint256) {
-        return _lapseFee(owner, market.termsOf(jobId));
+        return _lapseFee(_lapseDoublings(owner), market.termsOf(jobId));
     }
 
     /// @inheritdoc IRoundBook
@@ -339,14 +341,7 @@ contract RoundBook is IRoundBook {
         revert JobNotReady(jobId, uint8(status), uint8(reason));
     }
 
-    function _claim(
-        bytes32 jobId,
-        uint32 round,
-        uint16 shard,
-        address owner,
-        bool probation,
-        Terms memory t
-    ) private {
+    function _claim(bytes32 jobId, uint32 round, uint16 shard, address owner, bool probation, Terms memory t) private {
         if (shard >= t.shardsPerRound) revert NoSuchShard(shard, t.shardsPerRound);
         bytes32 key = potOf(jobId, round);
         Round storage r = _rounds[key];
@@ -390,8 +385,13 @@ contract RoundBook is IRoundBook {
         }
         --y.held[c.owner];
         c.settled = ClaimStatus.Lapsed;
-        uint256 fee = _lapseFee(c.owner, t);
-        _lapses[c.owner] = (_lapses[c.owner] << 1) | 1;
+        uint256 level = y.lapseLevel[c.owner];
+        if (level == 0) {
+            // One outage, however many shards it hit: the round counts once.
+            level = y.lapseLevel[c.owner] = _lapseDoublings(c.owner) + 1;
+            _lapses[c.owner] = (_lapses[c.owner] << 1) | 1;
+        }
+        uint256 fee = _lapseFee(level - 1, t);
         emit Lapsed(jobId, round, c.operator, shard, fee);
         bytes32 id = _lockId(jobId, round, shard);
         vault.slash(id, fee, fee, 0);
@@ -492,11 +492,14 @@ contract RoundBook is IRoundBook {
         return (uint256(t.shardsPerRound) + 3) / 4;
     }
 
-    /// 5 % of the reward, doubled for each lapse among the owner's last 20 claims, at most 32-fold.
-    function _lapseFee(address owner, Terms memory t) private view returns (uint256 fee) {
-        uint256 recent = _lapses[owner] & ((1 << LAPSES_REMEMBERED) - 1);
-        uint256 doublings = Sampling.count(recent);
+    /// Lapsed rounds among the owner's last 20 outcomes, at most 5.
+    function _lapseDoublings(address owner) private view returns (uint256 doublings) {
+        doublings = Sampling.count(_lapses[owner] & ((1 << LAPSES_REMEMBERED) - 1));
         if (doublings > MOST_DOUBLINGS) doublings = MOST_DOUBLINGS;
+    }
+
+    /// 5 % of the reward, doubled that many times, at most the bond.
+    function _lapseFee(uint256 doublings, Terms memory t) private pure returns (uint256 fee) {
         fee = ((uint256(t.rewardPerShard) * LAPSE_FEE_BPS) << doublings) / 10_000;
         if (fee > t.bondPerShard) fee = t.bondPerShard;
     }
@@ -529,6 +532,11 @@ contract RoundBook is IRoundBook {
         if (r.closedAt == 0) return ClaimStatus.Committed;
         bool accepted = !r.voided && (r.acceptedMap >> shard) & 1 == 1;
         return accepted ? ClaimStatus.Accepted : ClaimStatus.Excluded;
+    }
+
+    /// Hashed alone, so that no digest of the second window can name a pair of the first.
+    function _digestKey(bytes32 next) private pure returns (bytes32) {
+        return keccak256(abi.encode(next));
     }
 
     function _lockId(bytes32 jobId, uint32 round, uint16 shard) private pure returns (bytes32) {

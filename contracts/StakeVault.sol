@@ -76,33 +76,34 @@ contract StakeVault is IStakeVault, ReentrancyGuard {
     function lock(address owner, bytes32 id, uint256 amount) external onlyBook {
         uint256 free = freeOf(owner);
         if (amount > free) revert StakeTooSmall(owner, free, amount);
-        Lock storage l = _locks[msg.sender][id];
-        if (l.owner != address(0)) revert LockExists(id);
-        l.owner = owner;
-        l.amount = uint96(amount); // fits: a balance above 2^96 wei would be more tokens than exist
+        if (amount > type(uint96).max) revert LockTooLarge(amount, type(uint96).max);
+        Lock storage held = _locks[msg.sender][id];
+        if (held.owner != address(0)) revert LockExists(id);
+        held.owner = owner;
+        held.amount = uint96(amount);
         lockedOf[owner] += amount; // INV-STAKE-1
         emit Locked(owner, msg.sender, id, amount);
     }
 
     /// @inheritdoc IStakeVault
     function release(bytes32 id) external onlyBook returns (uint256 amount) {
-        Lock memory l = _locks[msg.sender][id]; // INV-STAKE-3
-        if (l.owner == address(0)) return 0; // INV-STAKE-4
+        Lock memory held = _locks[msg.sender][id]; // INV-STAKE-3
+        if (held.owner == address(0)) return 0; // INV-STAKE-4
         delete _locks[msg.sender][id];
-        amount = l.amount;
-        lockedOf[l.owner] -= amount;
-        emit Released(l.owner, msg.sender, id, amount);
+        amount = held.amount;
+        lockedOf[held.owner] -= amount;
+        emit Released(held.owner, msg.sender, id, amount);
     }
 
     /// @inheritdoc IStakeVault
     function slash(bytes32 id, uint256 amount, uint256 burnt, bytes32 pot) external onlyBook nonReentrant {
-        Lock storage l = _locks[msg.sender][id]; // INV-STAKE-3
-        if (amount > l.amount) revert LockTooSmall(id, l.amount, amount);
+        Lock storage held = _locks[msg.sender][id]; // INV-STAKE-3
+        if (amount > held.amount) revert LockTooSmall(id, held.amount, amount);
         if (burnt > amount) revert LockTooSmall(id, amount, burnt);
-        l.amount -= uint96(amount);
-        lockedOf[l.owner] -= amount;
-        balanceOf[l.owner] -= amount;
-        emit Slashed(l.owner, msg.sender, id, amount, burnt);
+        held.amount -= uint96(amount);
+        lockedOf[held.owner] -= amount;
+        balanceOf[held.owner] -= amount;
+        emit Slashed(held.owner, msg.sender, id, amount, burnt);
         if (burnt > 0) token.safeTransfer(BURN, burnt);
         if (amount > burnt) {
             token.safeTransfer(address(ledger), amount - burnt);
@@ -117,7 +118,7 @@ contract StakeVault is IStakeVault, ReentrancyGuard {
 
     /// @inheritdoc IStakeVault
     function lockOf(address book, bytes32 id) external view returns (address owner, uint256 amount) {
-        Lock memory l = _locks[book][id];
-        return (l.owner, l.amount);
+        Lock memory held = _locks[book][id];
+        return (held.owner, held.amount);
     }
 }

@@ -18,12 +18,12 @@ import {
     Draw,
     Finding,
     Preset,
-    RowOpening,
     Seat,
     SeatState,
     Terms,
     Ticket,
-    TraceRow
+    TraceRow,
+    Windows
 } from "../types/Types.sol";
 
 /// Drawing panels and taking their findings. A case runs in cycles: seats are drawn, they commit, they reveal; silent
@@ -35,6 +35,7 @@ import {
 abstract contract Panels is Tickets {
     uint256 private constant TRIES_PER_CALL = 64; // tickets looked at in one transaction
     uint16 private constant MOST_TRIES = 512; // tickets looked at for one seat
+    uint16 private constant LAST_TRIES = uint16(TRIES_PER_CALL); // looked at again while a seat waits
     uint8 internal constant MOST_DRAWS = 3; // the first and two redraws
     uint8 internal constant LEVELS = 3;
 
@@ -46,6 +47,8 @@ abstract contract Panels is Tickets {
 
     mapping(bytes32 caseId => Case) internal _cases;
     mapping(bytes32 caseId => Seat[]) internal _seats;
+    /// The seat being drawn met a ticket that had its whole lock behind other seats: it waits, it is not vacant.
+    mapping(bytes32 caseId => bool) private _metBusy;
 
     constructor(Addresses memory a, Preset memory p) Tickets(a, p) {
         beacon = IBeacon(a.beacon);
@@ -91,10 +94,22 @@ abstract contract Panels is Tickets {
     function _startLevel(bytes32 caseId, uint8 level) internal {
         Case storage c = _cases[caseId];
         c.level = level;
-        c.phase = CasePhase.Seating;
-        uint256 size = level == 1 ? 1 : level == 2 ? 3 : _slashPanel;
+        _startSeating(c);
+        uint256 size =
+            level == 1
+                ? 1
+                : level == 2
+                    ? 3
+                    : _slashPanel;
         for (uint256 i = _seats[caseId].length; i < size; ++i) _seats[caseId].push();
         emit LevelStarted(caseId, level, size);
+    }
+
+    /// Seats wait for busy tickets as long as another case may need to free them.
+    function _startSeating(Case storage c) private {
+        Windows memory w = _terms(c.jobId).windows;
+        c.phase = CasePhase.Seating;
+        c.phaseEnds = uint40(block.timestamp + w.auditCommit + w.auditReveal);
     }
 
     /// Forget the seed and pin a new one: the next seats must not be known before this moment.
@@ -122,8 +137,12 @@ abstract contract Panels is Tickets {
         uint256 budget = TRIES_PER_CALL;
         for (uint16 i; i < seats.length; ++i) {
             if (seats[i].state != SeatState.Empty) continue;
+            uint256 before = budget;
             budget = _drawSeat(caseId, c, i, budget);
-            if (seats[i].state == SeatState.Empty) return; // resumed by the next call
+            if (seats[i].state != SeatState.Empty) continue;
+            // resumed by the next call; one that would change nothing is refused
+            if (before == TRIES_PER_CALL && _isWaiting(caseId, c)) revert NoFreeTicket(caseId, c.phaseEnds);
+            return;
         }
         _startCommit(caseId, c);
     }
@@ -132,16 +151,23 @@ abstract contract Panels is Tickets {
         uint256 seatLock = _seatLock(c.jobId);
         Seat storage s = _seats[caseId][i];
         for (; budget > 0; --budget) {
-            if (c.tries == MOST_TRIES || c.tickets == 0) {
-                c.tries = 0;
-                s.state = SeatState.Vacant;
-                emit SeatVacant(caseId, i);
-                return budget;
+            if (c.tickets == 0 || c.tries == MOST_TRIES) {
+                if (c.tickets == 0 || !_isWaiting(caseId, c)) {
+                    _endDraw(caseId, c);
+                    s.state = SeatState.Vacant;
+                    emit SeatVacant(caseId, i);
+                    return budget;
+                }
+                c.tries -= LAST_TRIES;
             }
             uint256 drawn = uint256(keccak256(abi.encode(c.seed, caseId, i, s.draws, c.tries++))) % c.tickets;
             Ticket storage t = _tickets[drawn];
-            if (!_isEligible(t, c.closedAt, seatLock) || _isParty(caseId, c, t.owner)) continue;
-            c.tries = 0;
+            if (!_isEligible(drawn, c.closedAt, seatLock) || _isParty(caseId, c, t.owner)) continue;
+            if (t.used + seatLock > t.amount) {
+                _metBusy[caseId] = true;
+                continue;
+            }
+            _endDraw(caseId, c);
             t.used += uint96(seatLock); // INV-CASE-3
             (s.owner, s.operator, s.ticket, s.state) = (t.owner, t.operator, uint32(drawn), SeatState.Seated);
             s.locked = uint96(seatLock);
@@ -150,6 +176,15 @@ abstract contract Panels is Tickets {
             return budget - 1;
         }
         return 0;
+    }
+
+    function _endDraw(bytes32 caseId, Case storage c) private {
+        c.tries = 0;
+        _metBusy[caseId] = false;
+    }
+
+    function _isWaiting(bytes32 caseId, Case storage c) private view returns (bool) {
+        return c.tries == MOST_TRIES && _metBusy[caseId] && block.timestamp <= c.phaseEnds;
     }
 
     /// INV-CASE-1: the claim's owner, the challenger's owner, and whoever has a seat or had the one being drawn.
@@ -254,7 +289,8 @@ abstract contract Panels is Tickets {
             if (!TraceLib.isRowOf(s.root, leaf, r.own[i], step, t.innerSteps)) revert WrongRow(step, true);
             if (!isMatch) continue;
             leaf = TraceLib.rowHash(r.theirs[i].row);
-            if (!TraceLib.isRowOf(r.claim.traceRoot, leaf, r.theirs[i], step, t.innerSteps)) revert WrongRow(step, false);
+            if (!TraceLib.isRowOf(r.claim.traceRoot, leaf, r.theirs[i], step, t.innerSteps))
+                revert WrongRow(step, false);
             (uint64 own, uint64 theirs) = (r.own[i].row.loss, r.theirs[i].row.loss);
             if (!TraceLib.isWithin(own, theirs, t.lossTolerance)) {
                 revert LossOutOfTolerance(step, own, theirs, t.lossTolerance);
@@ -314,7 +350,7 @@ abstract contract Panels is Tickets {
         }
         if (!again) return _decide(caseId);
         _pin(c);
-        c.phase = CasePhase.Seating;
+        _startSeating(c);
     }
 
     // ---------------------------------------------------------------- shared

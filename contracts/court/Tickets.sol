@@ -6,7 +6,9 @@ import {IOperatorRegistry} from "../interfaces/IOperatorRegistry.sol";
 import {IStakeVault} from "../interfaces/IStakeVault.sol";
 import {Addresses, Preset, Ticket} from "../types/Types.sol";
 
-/// Who may be drawn: a list of entries that only grows, so that a draw over its length at a round's close is fixed.
+/// Who may be drawn: a list of entries. A draw goes over its length at a round's close. A released entry's place is
+/// taken by the next ticket, so that nobody can thin the list out with the same stake again and again; whoever came
+/// after a close is not drawn for it, in an old place or a new one.
 ///
 /// INV-TICKET-1: used <= amount, and amount is locked in the vault until the ticket is released.
 /// INV-TICKET-2: liveOwners counts the owners with an enrolled ticket.
@@ -22,6 +24,8 @@ abstract contract Tickets is IAuditCourt {
     uint256 public liveOwners;
     Ticket[] internal _tickets;
     mapping(address owner => uint256) private _enrolled;
+    mapping(uint256 ticket => uint256 time) private _enrolledAt;
+    uint32[] private _places; // of released tickets
 
     constructor(Addresses memory a, Preset memory p) {
         vault = IStakeVault(a.vault);
@@ -35,8 +39,16 @@ abstract contract Tickets is IAuditCourt {
         address owner = registry.activeOwnerOf(operator);
         if (owner != msg.sender) revert NotTheOwner(msg.sender, owner);
         if (amount < _minTicket) revert TicketTooSmall(amount, _minTicket);
-        ticket = uint32(_tickets.length);
-        _tickets.push(Ticket(owner, 0, false, operator, uint96(amount), 0));
+        uint256 places = _places.length;
+        if (places > 0) {
+            ticket = _places[places - 1];
+            _places.pop();
+        } else {
+            ticket = uint32(_tickets.length);
+            _tickets.push();
+        }
+        _tickets[ticket] = Ticket(owner, 0, false, operator, uint96(amount), 0);
+        _enrolledAt[ticket] = block.timestamp;
         if (_enrolled[owner]++ == 0) ++liveOwners; // INV-TICKET-2
         emit Enrolled(ticket, owner, operator, amount);
         vault.lock(owner, _ticketLock(ticket), amount); // INV-TICKET-1: also refuses what does not fit 96 bits
@@ -59,6 +71,7 @@ abstract contract Tickets is IAuditCourt {
         Ticket storage t = _tickets[ticket];
         if (t.exitAt == 0 || block.timestamp <= t.exitAt || t.used > 0) revert TicketInUse(ticket, t.used, t.exitAt);
         t.released = true;
+        _places.push(ticket);
         emit TicketReleased(ticket, vault.release(_ticketLock(ticket)));
     }
 
@@ -72,10 +85,11 @@ abstract contract Tickets is IAuditCourt {
         return uint32(_tickets.length);
     }
 
-    /// Whether a ticket can take a seat: enrolled when the round closed, and with enough of its lock left.
-    function _isEligible(Ticket storage t, uint256 closedAt, uint256 seatLock) internal view returns (bool) {
-        bool live = !t.released && (t.exitAt == 0 || t.exitAt > closedAt);
-        return live && uint256(t.amount) >= uint256(t.used) + seatLock;
+    /// Whether a ticket was enrolled when the round closed, and locks enough for a seat.
+    function _isEligible(uint256 ticket, uint256 closedAt, uint256 seatLock) internal view returns (bool) {
+        Ticket storage t = _tickets[ticket];
+        bool live = !t.released && (t.exitAt == 0 || t.exitAt > closedAt) && _enrolledAt[ticket] <= closedAt;
+        return live && t.amount >= seatLock;
     }
 
     function _ticketLock(uint32 ticket) internal pure returns (bytes32) {

@@ -35,13 +35,7 @@ interface IAuditCourt {
     event RevealPhase(bytes32 indexed caseId, uint256 endsAt, uint256 beaconTicket);
     event TraceDemanded(bytes32 indexed caseId, address indexed operator, uint256 until);
     event TraceOpened(bytes32 indexed caseId, TraceRow[] rows);
-    event Revealed(
-        bytes32 indexed caseId,
-        uint16 indexed seat,
-        address indexed operator,
-        Finding finding,
-        uint16 step
-    );
+    event Revealed(bytes32 indexed caseId, uint16 indexed seat, address indexed operator, Finding finding, uint16 step);
     event VerdictReached(
         bytes32 indexed caseId,
         bytes32 indexed jobId,
@@ -70,6 +64,7 @@ interface IAuditCourt {
     error WrongRow(uint32 step, bool own);
     error LossOutOfTolerance(uint32 step, uint64 own, uint64 theirs, uint32 tolerance);
     error NoFinding();
+    error NoFreeTicket(bytes32 caseId, uint256 waitsUntil);
     error NotADemand(bytes32 caseId);
     error AlreadyDemanded(bytes32 caseId);
     error NotChallengeable(bytes32 jobId, uint32 round, uint16 shard);

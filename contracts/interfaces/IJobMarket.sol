@@ -5,7 +5,13 @@ import {Terms, Preset, JobStatus, PauseReason} from "../types/Types.sol";
 
 /// Jobs: who pays for what, and what is left.
 interface IJobMarket {
-    event JobPosted(bytes32 indexed jobId, address indexed poster, bytes32 indexed specDigest, string seed, Terms terms);
+    event JobPosted(
+        bytes32 indexed jobId,
+        address indexed poster,
+        bytes32 indexed specDigest,
+        string seed,
+        Terms terms
+    );
     event JobFunded(bytes32 indexed jobId, address indexed payer, uint256 amount);
     event JobPaused(bytes32 indexed jobId);
     event JobResumed(bytes32 indexed jobId);
@@ -20,6 +26,7 @@ interface IJobMarket {
     error EscrowTooSmall(uint256 have, uint256 need);
     error JobOver(bytes32 jobId);
     error JobNotClosable(bytes32 jobId, JobStatus status);
+    error BadPreset();
     error PostingPaused();
     error NotTheGuardian(address caller);
     error SeedTooLong(uint256 have, uint256 most);

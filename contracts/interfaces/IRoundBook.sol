@@ -53,7 +53,6 @@ interface IRoundBook {
     error JobNotReady(bytes32 jobId, uint8 status, uint8 reason);
     error TooFewAuditors(uint256 have, uint256 need);
     error EscrowTooSmall(uint256 have, uint256 need);
-    error NoSuchRound(bytes32 jobId, uint32 round);
     error WrongRoundStatus(RoundStatus have, RoundStatus need);
     error NoShards();
     error NoSuchShard(uint16 shard, uint16 shards);
@@ -123,10 +122,11 @@ interface IRoundBook {
     /// How many of this operator's commitments a round holds, and whether it attested in the current window.
     function weightOf(bytes32 jobId, uint32 round, address operator) external view returns (uint256, bool attested);
 
-    /// Live claims of an owner in a round, lapsed ones left out.
+    /// Claims of an owner in a round; one that lapsed counts until the lapse is charged, by the next claimant of its
+    /// shard or by `settle`.
     function heldBy(bytes32 jobId, uint32 round, address owner) external view returns (uint256);
 
-    /// Wei that an owner's next lapse costs in this job.
+    /// Wei that each lapse of an owner costs in a round in which it has not lapsed before.
     function lapseFeeOf(bytes32 jobId, address owner) external view returns (uint256);
 
     /// The sample of a closed round.

@@ -13,6 +13,7 @@ interface IStakeVault {
     error NotABook(address caller);
     error StakeTooSmall(address owner, uint256 have, uint256 need);
     error LockExists(bytes32 id);
+    error LockTooLarge(uint256 have, uint256 most);
     error LockTooSmall(bytes32 id, uint256 have, uint256 need);
     error TokenLied(uint256 received, uint256 expected);
 

@@ -46,7 +46,8 @@ library Sampling {
         // a bit's sum > floor(total / 2): compare plane by plane from the top
         uint256 half = total / 2;
         uint256 equal = type(uint256).max;
-        for (uint256 k = 16; k-- > 0; ) {
+        for (uint256 k = 16; k > 0;) {
+            --k;
             uint256 bound = (half >> k) & 1 == 1 ? type(uint256).max : 0;
             result |= equal & planes[k] & ~bound;
             equal &= ~(planes[k] ^ bound);

@@ -7,6 +7,8 @@ import {Sampling} from "./Sampling.sol";
 /// Which terms a job may have, and what a round of it reserves.
 library TermsLib {
     uint256 internal constant BPS = 10_000;
+    uint32 internal constant MOST_WINDOW = 30 days; // a lock never lasts longer than a few windows
+    uint256 internal constant MOST_FEE_REWARDS = 10; // so a silent seat loses at most a quarter of its lock
     uint32 internal constant MOST_INNER_STEPS = 65_535; // a seat names a step in 16 bits
     uint256 internal constant SEATS_RESERVED = 3; // audit fees held for each sampled claim
     uint32 internal constant LOSS_TOLERANCE_FP32 = 5_000; // 5e-6
@@ -23,7 +25,10 @@ library TermsLib {
     error ProbationSlotsOutOfRange(uint256 have, uint256 least, uint256 most);
     error AuditRateTooLarge(uint256 have, uint256 most);
     error AuditFeeTooSmall(uint256 have, uint256 need);
+    error AuditFeeTooLarge(uint256 have, uint256 most);
     error BondTooSmall(uint256 have, uint256 need);
+    error WindowTooShort(uint256 have, uint256 need);
+    error WindowTooLong(uint256 have, uint256 most);
     error DemandTooShort(uint256 have, uint256 need);
     error UnknownToleranceClass(uint256 have);
     error ToleranceOutOfRange(uint256 have, uint256 least, uint256 most);
@@ -44,6 +49,9 @@ library TermsLib {
         if (t.auditRateBps > BPS) revert AuditRateTooLarge(t.auditRateBps, BPS);
         // An audit repeats the whole claim: for less than the reward nobody would do it.
         if (t.auditFee < t.rewardPerShard) revert AuditFeeTooSmall(t.auditFee, t.rewardPerShard);
+        if (t.auditFee > MOST_FEE_REWARDS * t.rewardPerShard) {
+            revert AuditFeeTooLarge(t.auditFee, MOST_FEE_REWARDS * t.rewardPerShard);
+        }
         _checkTolerance(t);
         _checkWindows(t.windows, p);
         _checkDeterrence(t, p);
@@ -75,14 +83,15 @@ library TermsLib {
     }
 
     function _checkWindows(Windows memory w, Preset memory p) private pure {
-        if (
-            w.train == 0 ||
-            w.round == 0 ||
-            w.attest == 0 ||
-            w.challenge == 0 ||
-            w.auditCommit == 0 ||
-            w.auditReveal == 0
-        ) revert ZeroWindow();
+        uint32[7] memory all = [w.train, w.round, w.attest, w.challenge, w.auditCommit, w.auditReveal, w.demand];
+        for (uint256 i; i < all.length; ++i) {
+            if (all[i] == 0) revert ZeroWindow();
+            if (all[i] > MOST_WINDOW) revert WindowTooLong(all[i], MOST_WINDOW);
+        }
+        // Seats are drawn without being asked and pay for silence: an audit has at least the time of the work itself,
+        // and a reveal the time in which the operator may still open its trace.
+        if (w.auditCommit < w.train) revert WindowTooShort(w.auditCommit, w.train);
+        if (w.auditReveal < p.minDemand) revert WindowTooShort(w.auditReveal, p.minDemand);
         if (w.demand < p.minDemand) revert DemandTooShort(w.demand, p.minDemand);
     }
 }

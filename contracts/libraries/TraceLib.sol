@@ -7,14 +7,15 @@ import {MerklePosition} from "./MerklePosition.sol";
 /// How commitments, traces and audit commits are hashed, and how two losses are compared.
 /// Twin of protocol/core/trace.py and protocol/core/commitment.py.
 library TraceLib {
-    bytes32 internal constant COMMITMENT_TYPEHASH =
-        keccak256(
-            "Commitment(uint256 chainId,address roundBook,bytes32 jobId,uint32 round,uint16 shard,address operator,bytes32 baseDigest,bytes32 payloadDigest,bytes32 traceRoot,bytes32 stateDigest)"
-        );
-    bytes32 internal constant ROW_TYPEHASH =
-        keccak256("TraceRow(uint32 step,uint64 loss,uint64 gradNorm,bytes32 sketch,bytes32 state)");
-    bytes32 internal constant AUDIT_ROW_TYPEHASH =
-        keccak256("AuditRow(bytes32 caseId,uint16 seat,address auditor,bytes32 salt,bytes32 row)");
+    bytes32 internal constant COMMITMENT_TYPEHASH = keccak256(
+        "Commitment(uint256 chainId,address roundBook,bytes32 jobId,uint32 round,uint16 shard,address operator,bytes32 baseDigest,bytes32 payloadDigest,bytes32 traceRoot,bytes32 stateDigest)"
+    );
+    bytes32 internal constant ROW_TYPEHASH = keccak256(
+        "TraceRow(uint32 step,uint64 loss,uint64 gradNorm,bytes32 sketch,bytes32 state)"
+    );
+    bytes32 internal constant AUDIT_ROW_TYPEHASH = keccak256(
+        "AuditRow(bytes32 caseId,uint16 seat,address auditor,bytes32 salt,bytes32 row)"
+    );
     uint256 internal constant FIXED_POINT = 1e9;
     uint256 internal constant ROWS_OPENED = 3;
 
@@ -48,9 +49,7 @@ library TraceLib {
 
     function rowHash(TraceRow memory r) internal pure returns (bytes32) {
         return
-            keccak256(
-                bytes.concat(keccak256(abi.encode(ROW_TYPEHASH, r.step, r.loss, r.gradNorm, r.sketch, r.state)))
-            );
+            keccak256(bytes.concat(keccak256(abi.encode(ROW_TYPEHASH, r.step, r.loss, r.gradNorm, r.sketch, r.state))));
     }
 
     function auditRowHash(
@@ -61,9 +60,7 @@ library TraceLib {
         bytes32 salt
     ) internal pure returns (bytes32) {
         return
-            keccak256(
-                bytes.concat(keccak256(abi.encode(AUDIT_ROW_TYPEHASH, caseId, seat, auditor, salt, rowHash(r))))
-            );
+            keccak256(bytes.concat(keccak256(abi.encode(AUDIT_ROW_TYPEHASH, caseId, seat, auditor, salt, rowHash(r)))));
     }
 
     /// The i-th of the three steps to open: one in each third of the steps, so that they are distinct and spread.
@@ -81,8 +78,7 @@ library TraceLib {
         uint32 step,
         uint256 innerSteps
     ) internal pure returns (bool) {
-        return
-            opening.row.step == step && MerklePosition.verify(root, leaf, step - 1, innerSteps, opening.proof);
+        return opening.row.step == step && MerklePosition.verify(root, leaf, step - 1, innerSteps, opening.proof);
     }
 
     /// |a - b| <= tolerance * max(a, b), tolerance in units of 1e-9; exact.

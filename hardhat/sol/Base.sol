@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.30;
+
+/// The cheat codes that these tests use (a part of Foundry's Vm).
+interface Vm {
+    struct Log {
+        bytes32[] topics;
+        bytes data;
+        address emitter;
+    }
+
+    function prank(address caller) external;
+    function startPrank(address caller) external;
+    function stopPrank() external;
+    function warp(uint256 time) external;
+    function roll(uint256 height) external;
+    function chainId(uint256 id) external;
+    function assume(bool condition) external pure;
+    function expectRevert() external;
+    function expectRevert(bytes4 selector) external;
+    function expectRevert(bytes calldata data) external;
+    function addr(uint256 key) external pure returns (address);
+    function sign(uint256 key, bytes32 digest) external pure returns (uint8 v, bytes32 r, bytes32 s);
+    function computeCreateAddress(address deployer, uint256 nonce) external pure returns (address);
+    function getNonce(address account) external view returns (uint64);
+    function snapshotState() external returns (uint256 id);
+    function revertToState(uint256 id) external returns (bool);
+    function recordLogs() external;
+    function getRecordedLogs() external returns (Log[] memory);
+}
+
+/// Asserts that say what was expected, and the clock.
+abstract contract Base {
+    Vm internal constant vm = Vm(0x7109709ECfa91a80626fF3989D68f67F5b1DD12D);
+    uint256 internal constant TOKEN = 1e18;
+
+    error NotEqual(string what, uint256 have, uint256 need);
+    error NotEqualWords(string what, bytes32 have, bytes32 need);
+    error NotTrue(string what);
+
+    uint256 private _now = 1_700_000_000;
+    uint256 private _height = 1_000;
+
+    /// `seconds_` later, in as many blocks as it takes at one a second, at most 20: no beacon expires by it.
+    function pass(uint256 seconds_) internal {
+        _now += seconds_;
+        _height += seconds_ > 20 ? 20 : seconds_;
+        vm.warp(_now);
+        vm.roll(_height);
+    }
+
+    /// `blocks` more blocks in the same second.
+    function mine(uint256 blocks) internal {
+        _height += blocks;
+        vm.warp(_now);
+        vm.roll(_height);
+    }
+
+    /// Move to that second exactly.
+    function passTo(uint256 second) internal {
+        pass(second - _now);
+    }
+
+    function clock() internal view returns (uint256) {
+        return _now;
+    }
+
+    function height() internal view returns (uint256) {
+        return _height;
+    }
+
+    function bound(uint256 x, uint256 low, uint256 high) internal pure returns (uint256) {
+        if (high - low == type(uint256).max) return x;
+        return low + (x % (high - low + 1));
+    }
+
+    function eq(uint256 have, uint256 need, string memory what) internal pure {
+        if (have != need) revert NotEqual(what, have, need);
+    }
+
+    function eq(address have, address need, string memory what) internal pure {
+        if (have != need) revert NotEqual(what, uint160(have), uint160(need));
+    }
+
+    function eq(bytes32 have, bytes32 need, string memory what) internal pure {
+        if (have != need) revert NotEqualWords(what, have, need);
+    }
+
+    function yes(bool condition, string memory what) internal pure {
+        if (!condition) revert NotTrue(what);
+    }
+
+    function one(uint16 shard) internal pure returns (uint16[] memory list) {
+        list = new uint16[](1);
+        list[0] = shard;
+    }
+
+    function range(uint16 from, uint16 to) internal pure returns (uint16[] memory list) {
+        list = new uint16[](to - from);
+        for (uint16 i; i < list.length; ++i) list[i] = from + i;
+    }
+}
