@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from protocol.chain.market import Market
+from protocol.core.commitment import case_id
 from protocol.core.job import Job, JobStatus
 from protocol.core.operator import Operator
 from protocol.core.round import RoundStatus
@@ -40,7 +41,7 @@ class Snapshot:
 class Audits(Protocol):
     """Durable records (protocol.store.intents)."""
 
-    async def under(self, prefix: str) -> dict[str, Any]: ...
+    async def get(self, key: str) -> Any: ...
 
 
 class SnapshotLoader:
@@ -57,15 +58,25 @@ class SnapshotLoader:
     async def load(self) -> Snapshot:
         head = await self._market.connection.head()
         jobs = [await self._job(job_id) for job_id in await self._market.job_ids() if self._is_wanted(job_id)]
-        records = await self._audits.under("audit/")
         return Snapshot(
             now=head.timestamp,
             block=head.number,
             me=self._me,
             operators=[entry for entry in await self._market.operators() if not entry.retired],
             jobs=jobs,
-            audits={key.removeprefix("audit/"): value for key, value in records.items()},
+            audits=await self._records(jobs),
         )
+
+    async def _records(self, jobs: Sequence[JobSnapshot]) -> dict[str, Any]:
+        mine = [
+            case_id(job.job_id, case.round, case.shard).hex()
+            for job in jobs
+            for round in job.job.rounds
+            for case in round.cases.values()
+            if any(seat.operator == self._me for seat in case.seats)
+        ]
+        records = {case: await self._audits.get(f"audit/{case}") for case in mine}
+        return {case: record for case, record in records.items() if record is not None}
 
     def _is_wanted(self, job_id: bytes) -> bool:
         return job_id not in self._closed and self._follows(job_id)

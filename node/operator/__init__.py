@@ -1,0 +1,1 @@
+"""A device that earns: claims, trains, commits, attests, and serves its owner's panel seats."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from eth_account.typed_transactions.dynamic_fee_transaction import DynamicFeeTransaction
+from eth_typing import Hash32
 from hexbytes import HexBytes
 
 from protocol.chain.fees import Fees
@@ -38,3 +40,26 @@ def sign_again(account: LocalAccount, raw: bytes, fees: Fees) -> Signed:
     """The same call and nonce with other fees, from the signed bytes alone."""
     old = DynamicFeeTransaction.from_bytes(HexBytes(raw)).as_dict()
     return sign(account, {key: old[key] for key in _CALL_FIELDS}, fees)
+
+
+def sign_digest(account: LocalAccount, digest: bytes) -> bytes:
+    """Sign 32 bytes as they are: for requests between peers, whose digests cannot pass for a transaction's."""
+    return bytes(account.unsafe_sign_hash(Hash32(digest)).signature)
+
+
+def recover_digest(digest: bytes, signature: bytes) -> str:
+    """The address that signed 32 bytes; raises whatever the library does for a malformed signature."""
+    return str(Account._recover_hash(digest, signature=signature))
+
+
+def sign_registration(
+    account: LocalAccount, chain_id: int, registry: str, owner: str, payout: str, nonce: int, deadline: int
+) -> bytes:
+    """An operator key's consent to work for an owner (EIP-712; OperatorRegistry.register)."""
+    domain = {"name": "gradmarket", "version": "1", "chainId": chain_id, "verifyingContract": registry}
+    fields = ("owner", "address"), ("operator", "address"), ("payout", "address"), ("nonce", "uint256")
+    types = {"Registration": [{"name": n, "type": t} for n, t in (*fields, ("deadline", "uint256"))]}
+    message = {
+        "owner": owner, "operator": account.address, "payout": payout, "nonce": nonce, "deadline": deadline,
+    }  # fmt: skip
+    return bytes(account.sign_typed_data(domain, types, message).signature)

@@ -1,0 +1,98 @@
+"""gradmarket node: a device that earns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from node.devnet.cheats import CHEATS
+from node.operator.service import DRAIN, run_node
+from node.session import Home, pass_home, run_async
+from node.wallet import open_wallet, unlock
+from protocol.core.units import parse_tokens
+from protocol.runtime.logging import configure_logging
+
+
+@click.group()
+def node() -> None:
+    """A device that earns."""
+
+
+@node.command("init")
+@click.option("--stake", "amount", default="0", help="Tokens to add to the owner's stake.")
+@click.option("--ticket", default="0", help="Tokens of stake to lock as a ticket for panels.")
+@click.option("--payout", help="Who is credited; the owner by default.")
+@pass_home
+@run_async
+async def init(home: Home, amount: str, ticket: str, payout: str | None) -> None:
+    """Register the operator key with its owner, deposit stake, enrol for panels. Safe to repeat."""
+    config = home.config
+    operator = unlock(config, "operator")
+    async with open_wallet(home.path, config, unlock(config, "owner")) as purse:
+        await purse.register(operator, payout or purse.address, config.serve.advertise, bytes(32))
+        if parse_tokens(amount):
+            await purse.deposit(parse_tokens(amount))
+        if parse_tokens(ticket) and not await purse.market.tickets(purse.address):
+            await purse.enroll(operator.address, parse_tokens(ticket))
+        click.echo(f"operator {operator.address} of owner {purse.address} is ready: gradmarket node run")
+
+
+@node.command("run")
+@click.option("--cheat", type=click.Choice(sorted(CHEATS)), help="Train falsely, to see it caught (development only).")
+@click.option("--quiet", is_flag=True, help="Log to HOME/log/node.jsonl only.")
+@pass_home
+@run_async
+async def run(home: Home, cheat: str | None, quiet: bool) -> None:
+    """Earn: claim, train, commit, attest, and judge others, until Ctrl-C."""
+    configure_logging(home.path / "log" / "node.jsonl", console=not quiet)
+    config = home.config
+    account = unlock(config, "operator")
+    if cheat is None:
+        await run_node(home.path, config, account)
+    else:
+        await run_node(
+            home.path,
+            config,
+            account,
+            compute_module="node.devnet.cheats",
+            compute_env={"GRADMARKET_CHEAT": cheat},
+        )
+
+
+@node.command("status")
+@click.option("--json", "as_json", is_flag=True, help="The whole status file.")
+@pass_home
+def status(home: Home, as_json: bool) -> None:
+    """What the running node does, and why not more."""
+    path = home.path / "status.json"
+    if not path.exists():
+        raise click.ClickException(f"{path} does not exist: no node has run here; start one with `gradmarket node run`")
+    data = path.read_bytes()
+    if as_json:
+        click.echo(data.decode())
+        return
+    found = msgspec.json.decode(data)
+    click.echo(f"operator {found['operator']}  block {found['block']}  turns {found['turns']}")
+    click.echo(f"  doing: {', '.join(found['doing']) or 'nothing'}")
+    if found["idle"]:
+        click.echo(f"  no new claim: {found['idle']}")
+    for key, reason in found["failures"].items():
+        click.echo(f"  failed: {key}: {reason}")
+
+
+@node.command("leave")
+@pass_home
+@run_async
+async def leave(home: Home) -> None:
+    """Take no new claims, finish what is open, then stop; announce the exit of the owner's tickets. Safe to repeat."""
+    config = home.config
+    await _touch(home.path / DRAIN)
+    async with open_wallet(home.path, config, unlock(config, "owner")) as purse:
+        locked = await purse.exit_tickets()
+        click.echo(f"leaving: the node stops when its claims are settled; {locked} tickets are still locked")
+
+
+async def _touch(path: Path) -> None:
+    path.touch()

@@ -1,0 +1,52 @@
+"""What an operator serves: public blobs to everyone, traces and end states to those who sit in judgement over them."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from node.operator.worker import Worker
+from protocol.chain.signer import recover_digest
+from protocol.core.audit import CasePhase
+from protocol.transport.server import BlobServer
+from protocol.transport.signing import RequestVerifier
+from verifier.compute import END_STATE, TRACE
+from verifier.station import Station
+
+KINDS = {TRACE: "trace_blob", END_STATE: "state"}
+
+
+def open_server(station: Station, worker: Worker) -> BlobServer:
+    """The operator's server; start it with `async with`."""
+    serve = station.config.serve
+    verifier = RequestVerifier(
+        recover=recover_digest,
+        servers={serve.advertise.removeprefix("http://").removeprefix("https://")} if serve.advertise else set(),
+        is_known=lambda address: any(address.lower() == known.lower() for known in station.operators),
+    )
+    server = BlobServer(station.blobs, serve.host, serve.port, verifier=verifier, traffic=station.client.traffic)
+
+    async def get_artefact(request: web.Request) -> web.StreamResponse:
+        caller = await server.caller(request)
+        return await _artefact(station, worker, request, caller)
+
+    server.mount("/claims/{commitment}/{what}", get_artefact)
+    return server
+
+
+async def _artefact(station: Station, worker: Worker, request: web.Request, caller: str | None) -> web.StreamResponse:
+    """One answer for everybody who may not have it, whatever the reason: nothing leaks about who is asked for what."""
+    refused = web.HTTPNotFound(text="no such artefact, or not for you now\n")
+    kind = KINDS.get(request.match_info["what"])
+    where = await station.intents.get(f"commitment/{request.match_info['commitment']}")
+    if kind is None or where is None or caller is None:
+        raise refused
+    job_id = bytes.fromhex(where["job"])
+    round = await station.market.round(job_id, where["round"])
+    case = round.cases.get(where["shard"])
+    # Blindness: nothing is shown before every seat of the cycle has committed its own trace.
+    if case is None or case.phase not in (CasePhase.REVEALING, CasePhase.DONE):
+        raise refused
+    if caller.lower() not in {seat.operator.lower() for seat in case.seats}:
+        raise refused
+    result = await station.intents.get(f"result/{where['job']}/{where['round']}/{where['shard']}")
+    return web.FileResponse(worker.private.path(result[kind]))

@@ -1,0 +1,196 @@
+"""Executes an operator's actions. A result is stored before it is committed, and committed as it was stored."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from node.operator.actions import (
+    Attest,
+    ClaimShards,
+    CommitClaim,
+    ComputeNext,
+    NodeAction,
+    OnClaim,
+    OpenTrace,
+    SyncBase,
+    Train,
+)
+from protocol.core.commitment import Opening, case_id, commitment
+from protocol.core.round import Round, bits
+from protocol.core.trace import decode_trace
+from protocol.runtime.errors import ChildFailed
+from protocol.transport.blobs import BlobStore
+from protocol.transport.errors import Unavailable
+from verifier.auditor import MAX_TRACE_BYTES
+from verifier.compute import END_STATE, PAYLOAD, TRACE
+from verifier.inputs import JobInputs
+from verifier.replay import run_claim
+from verifier.station import Station
+
+FAILURES_TO_STOP = 3  # trainings in a row that failed on this device
+PAYLOAD_PATIENCE = 3  # a payload that cannot be fetched in this part of the attest window is voted out
+
+
+class Worker:
+    """One operator's hands. `private`: traces and end states, for seated auditors only."""
+
+    def __init__(self, station: Station) -> None:
+        self._station, self._market, self._sender = station, station.market, station.sender
+        self._log = structlog.get_logger("operator")
+        self.private = BlobStore(station.home / "private")
+        self.train_seconds = 0.0
+        self.failures: list[str] = []
+
+    async def execute(self, action: NodeAction) -> None:
+        match action:
+            case SyncBase():
+                await self._sync(action)
+            case ClaimShards():
+                call = self._market.round_book.functions.claim(action.job_id, action.round, list(action.shards))
+                await self._sender.submit_and_confirm(f"claim:{action.key}", call)
+                self._log.info("shards_claimed", round=action.round, shards=list(action.shards))
+            case Train():
+                await self._train(action)
+            case CommitClaim():
+                await self._commit(action)
+            case ComputeNext():
+                await self._compute_next(action)
+            case Attest():
+                call = self._market.round_book.functions.attest(
+                    action.job_id, action.round, action.bitmap, bytes.fromhex(action.next)
+                )
+                await self._sender.submit_and_confirm(f"attest:{action.key}", call)
+                self._log.info("attested", round=action.round, bitmap=f"{action.bitmap:b}", next=action.next)
+            case OpenTrace():
+                await self._open_trace(action)
+
+    @property
+    def broken(self) -> str:
+        """Why this device must not take new claims; a successful training closes it."""
+        if len(self.failures) < FAILURES_TO_STOP:
+            return ""
+        return f"{len(self.failures)} trainings failed in a row, last: {self.failures[-1]}"
+
+    # -- training
+
+    async def _sync(self, action: SyncBase) -> None:
+        """Compute the base of the round; where it does not follow from the payloads, nothing is built on it."""
+        round = await self._market.round(action.job_id, action.round)
+        await self._inputs(action).base(round)
+        self._log.info("base_ready", round=action.round, digest=round.base.hex())
+
+    async def _train(self, action: Train) -> None:
+        folder = self._station.home / "claims" / f"{action.job_id.hex()[:16]}-{action.round}-{action.shard}"
+        round = await self._market.round(action.job_id, action.round)
+        self._log.info("training_started", round=action.round, shard=action.shard)
+        started = time.monotonic()
+        try:
+            result = await run_claim(
+                self._inputs(action), self._station.compute, round, action.shard, folder, method="train"
+            )
+        except ChildFailed as error:
+            self.failures.append(str(error))
+            raise
+        self.failures.clear()
+        self.train_seconds = time.monotonic() - started
+        await self._keep(action, folder, result)
+        self._log.info("training_done", round=action.round, shard=action.shard, **result)
+
+    async def _keep(self, action: Train, folder: Path, result: Mapping[str, Any]) -> None:
+        """Payload to the public store, trace and end state to the private one, then the record: in that order."""
+        await asyncio.to_thread(self._station.blobs.put_file, folder / PAYLOAD, kind="payload")
+        trace = await asyncio.to_thread(self.private.put_file, folder / TRACE, kind="trace")
+        await asyncio.to_thread(self.private.put_file, folder / END_STATE, kind="end-state")
+        await self._station.intents.record(result_key(action), {**result, "trace_blob": trace})
+        await asyncio.to_thread(shutil.rmtree, folder)
+
+    async def _commit(self, action: CommitClaim) -> None:
+        result = await self._station.intents.get(result_key(action))
+        opening = Opening(*(bytes.fromhex(result[name]) for name in ("payload", "trace", "state")))
+        round = await self._market.round(action.job_id, action.round)
+        made = self._commitment(action, round, opening)
+        where = {"job": action.job_id.hex(), "round": action.round, "shard": action.shard}
+        await self._station.intents.note(f"commitment/{made.hex()}", where)
+        parts = (opening.payload_digest, opening.trace_root, opening.state_digest)
+        call = self._market.round_book.functions.commit(action.job_id, action.round, action.shard, parts)
+        await self._sender.submit_and_confirm(f"commit:{action.key}", call)
+        self._log.info("commitment_posted", round=action.round, shard=action.shard, commitment=made.hex())
+
+    def _commitment(self, action: OnClaim, round: Round, opening: Opening) -> bytes:
+        return commitment(
+            self._market.connection.chain_id,
+            self._market.deployment.address("RoundBook"),
+            action.job_id,
+            action.round,
+            action.shard,
+            self._sender.address,
+            round.base,
+            opening.payload_digest,
+            opening.trace_root,
+            opening.state_digest,
+        )
+
+    # -- the outer step
+
+    async def _compute_next(self, action: ComputeNext) -> None:
+        inputs = self._inputs(action)
+        round = await self._market.round(action.job_id, action.round)
+        wanted = bits(round.committed_map if action.bitmap is None else action.bitmap)
+        payloads = await self._fetch_payloads(inputs, round, wanted)
+        if action.bitmap is None:
+            paths = {str(shard): str(path) for shard, path in payloads.items()}
+            bad = await self._station.compute.call("bad_payloads", spec=await inputs.spec_path(), payloads=paths)
+            for shard, reason in bad.items():
+                self._log.warning("payload_refused", round=action.round, shard=int(shard), reason=reason)
+                del payloads[int(shard)]
+        elif len(payloads) < len(wanted):
+            raise Unavailable(f"round {action.round}", {"payloads": "not all of the tallied ones could be fetched"})
+        digest = await inputs.next_checkpoint(round, payloads)
+        bitmap = sum(1 << shard for shard in payloads)
+        key = f"next/{action.job_id.hex()}/{action.round}"
+        await self._station.intents.note(key, {"bitmap": f"{bitmap:x}", "digest": digest})
+        self._log.info("outer_step_done", round=action.round, bitmap=f"{bitmap:b}", next=digest)
+
+    async def _fetch_payloads(self, inputs: JobInputs, round: Round, shards: list[int]) -> dict[int, Path]:
+        """What can be had in a third of the attest window."""
+        openings = await inputs.openings_of(round)
+        timeout = inputs.terms.windows.attest / PAYLOAD_PATIENCE
+        found: dict[int, Path] = {}
+
+        async def fetch(shard: int) -> None:
+            entry = self._station.operators.get(round.claims[shard].operator)
+            try:
+                found[shard] = await inputs.payload(openings[shard], entry.endpoint if entry else None, timeout)
+            except (Unavailable, KeyError) as error:
+                self._log.warning("payload_unavailable", round=round.number, shard=shard, reason=str(error))
+
+        await asyncio.gather(*(fetch(shard) for shard in shards))
+        return found
+
+    # -- audits of own claims
+
+    async def _open_trace(self, action: OpenTrace) -> None:
+        result = await self._station.intents.get(result_key(action))
+        inputs = self._inputs(action)
+        rows = decode_trace(self.private.read(result["trace_blob"], MAX_TRACE_BYTES), (await inputs.spec()).inner.steps)
+        parts = tuple(bytes.fromhex(result[name]) for name in ("payload", "trace", "state"))
+        table = [(row.step, row.loss, row.grad_norm, row.sketch, row.state) for row in rows]
+        call = self._market.audit_court.functions.openTrace(
+            case_id(action.job_id, action.round, action.shard), parts, table
+        )
+        await self._sender.submit_and_confirm(f"open-trace:{action.key}", call)
+
+    def _inputs(self, action: OnClaim | SyncBase | ComputeNext) -> JobInputs:
+        return self._station.inputs(action.job_id)
+
+
+def result_key(action: OnClaim) -> str:
+    """Where a claim's result is recorded."""
+    return f"result/{action.job_id.hex()}/{action.round}/{action.shard}"

@@ -1,0 +1,190 @@
+"""One operator's equipment: chain, keys, store, blobs and compute process, opened together and closed together."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eth_account.signers.local import LocalAccount
+
+from protocol.chain.bindings import Deployment, check_deployed
+from protocol.chain.connection import connect
+from protocol.chain.market import Market
+from protocol.chain.signer import sign_digest
+from protocol.chain.transactions import Sender
+from protocol.core.operator import Operator
+from protocol.core.terms import Terms
+from protocol.runtime.config import Config
+from protocol.runtime.process import ComputeProcess
+from protocol.store.cursor import Cursors
+from protocol.store.database import open_store
+from protocol.store.intents import Intents
+from protocol.store.outbox import Outbox
+from protocol.transport.addresses import AddressPolicy
+from protocol.transport.blobs import BlobStore
+from protocol.transport.client import BlobClient
+from protocol.transport.signing import RequestSigner
+from protocol.transport.traffic import Traffic
+from verifier.auditor import Auditor
+from verifier.duty import Duty
+from verifier.executor import Executor
+from verifier.inputs import JobInputs
+from verifier.openings import Openings
+from verifier.snapshot import Snapshot, SnapshotLoader
+
+
+class ChainConfig(Config, frozen=True, kw_only=True):
+    """Which chain and which market on it. `max_head_age`: seconds that the newest block may be old."""
+
+    rpc: list[str]
+    id: int
+    deployment: Path
+    max_head_age: int = 120
+
+
+class KeysConfig(Config, frozen=True, kw_only=True):
+    """Keystore files and the file with their password, readable by its owner alone."""
+
+    operator: Path | None = None
+    owner: Path | None = None
+    password: Path | None = None
+
+
+class ServeConfig(Config, frozen=True, kw_only=True):
+    """Where peers reach this machine. `private_peers`: also talk to loopback and private addresses (dev networks)."""
+
+    host: str = "0.0.0.0"
+    port: int = 7780
+    advertise: str = ""
+    private_peers: bool = False
+
+
+class WorkConfig(Config, frozen=True, kw_only=True):
+    """`jobs`: ids in hex, none for all. `claims`: held at once. `nice`: of the compute process."""
+
+    jobs: tuple[str, ...] = ()
+    claims: int = 1
+    nice: int = 5
+
+
+class HomeConfig(Config, frozen=True, kw_only=True):
+    """config.toml of a node or a verifier."""
+
+    chain: ChainConfig
+    keys: KeysConfig
+    serve: ServeConfig = ServeConfig()
+    work: WorkConfig = WorkConfig()
+
+
+@dataclass
+class Station:
+    """What a service works with. `follow` is called with each snapshot."""
+
+    home: Path
+    config: HomeConfig
+    market: Market
+    sender: Sender
+    account: LocalAccount
+    intents: Intents
+    cursors: Cursors
+    blobs: BlobStore
+    client: BlobClient
+    compute: ComputeProcess
+    openings: Openings
+    signer: RequestSigner
+    operators: dict[str, Operator] = field(default_factory=dict)
+    _inputs: dict[bytes, JobInputs] = field(default_factory=dict)
+    _seeds: dict[bytes, str] = field(default_factory=dict)
+
+    async def follow(self, snapshot: Snapshot) -> None:
+        """Remember who can be asked and prepare the inputs of new jobs."""
+        self.operators = {operator.address: operator for operator in snapshot.operators}
+        for job in snapshot.jobs:
+            if job.job_id not in self._inputs:
+                self._seeds[job.job_id] = await self.market.seed(job.job_id)
+                self._inputs[job.job_id] = self._new_inputs(job.job_id, job.terms)
+
+    def inputs(self, job_id: bytes) -> JobInputs:
+        return self._inputs[job_id]
+
+    def sources(self, job_id: bytes) -> list[str]:
+        """Peers, and the poster's seed last: it should not be needed for what peers have."""
+        peers = [o.endpoint for o in self.operators.values() if o.address != self.sender.address and o.endpoint]
+        return [*peers, self._seeds.get(job_id, "")]
+
+    def loader(self) -> SnapshotLoader:
+        wanted = {bytes.fromhex(job.removeprefix("0x")) for job in self.config.work.jobs}
+        return SnapshotLoader(self.market, self.sender.address, self.intents, lambda job: not wanted or job in wanted)
+
+    def executor(self) -> Executor:
+        auditor = Auditor(
+            self.market,
+            self.sender,
+            self.signer,
+            self.compute,
+            self.intents,
+            self.home / "audits",
+            self.inputs,
+            self.operators.get,
+        )
+        return Executor(self.market, self.sender, auditor)
+
+    def duty(self) -> Duty:
+        return Duty(self.sender.address)
+
+    def _new_inputs(self, job_id: bytes, terms: Terms) -> JobInputs:
+        return JobInputs(
+            self.market,
+            job_id,
+            terms,
+            self.blobs,
+            self.client,
+            self.compute,
+            self.openings,
+            lambda: self.sources(job_id),
+        )
+
+
+@contextlib.asynccontextmanager
+async def open_station(
+    home: Path,
+    config: HomeConfig,
+    account: LocalAccount,
+    *,
+    compute_module: str = "verifier.compute",
+    compute_env: Mapping[str, str] | None = None,
+) -> AsyncIterator[Station]:
+    """Open everything for `account`. Refuses another chain, a stale head, a second instance in the same home."""
+    async with contextlib.AsyncExitStack() as stack:
+        database = await stack.enter_async_context(open_store(home / "state"))
+        connection = await stack.enter_async_context(await connect(config.chain.rpc, config.chain.id))
+        await connection.check_fresh(config.chain.max_head_age)
+        deployment = Deployment.load(config.chain.deployment)
+        await check_deployed(connection, deployment)
+        market = Market(connection, deployment)
+        intents, cursors = Intents(database), Cursors(database)
+        blobs = BlobStore(home / "blobs")
+        traffic = Traffic()
+        policy = AddressPolicy(allow_private=config.serve.private_peers)
+        client = await stack.enter_async_context(BlobClient(blobs, policy, traffic=traffic))
+        compute = await stack.enter_async_context(
+            ComputeProcess(
+                compute_module, log_path=home / "log" / "compute.log", env=compute_env, nice=config.work.nice
+            )
+        )
+        yield Station(
+            home=home,
+            config=config,
+            market=market,
+            sender=Sender(connection, account, Outbox(database, connection.key, account.address)),
+            account=account,
+            intents=intents,
+            cursors=cursors,
+            blobs=blobs,
+            client=client,
+            compute=compute,
+            openings=Openings(market, intents, cursors),
+            signer=RequestSigner(account.address, lambda digest: sign_digest(account, digest)),
+        )
