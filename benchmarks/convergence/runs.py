@@ -26,10 +26,12 @@ class Setting:
     lr: float
     warmup_steps: int
     outer: tuple[float, float] | None = None  # (learning rate, momentum)
+    beta1: float = 0.9
 
     def __str__(self) -> str:
         outer = f", outer {self.outer[0]:g} momentum {self.outer[1]:g}" if self.outer else ""
-        return f"{self.arm:<10} lr {self.lr:g} warm-up {self.warmup_steps}{outer}"
+        beta = f", beta1 {self.beta1:g}" if self.beta1 != 0.9 else ""
+        return f"{self.arm:<10} lr {self.lr:g} warm-up {self.warmup_steps}{outer}{beta}"
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ def load_data(seed: int) -> Data:
 
 def curve(data: Data, setting: Setting, split: Tokens) -> Curve:
     """Loss on `split` after every round."""
-    inner = msgspec.structs.replace(data.spec.inner, lr=setting.lr, warmup_steps=setting.warmup_steps)
+    rates = {"lr": setting.lr, "warmup_steps": setting.warmup_steps, "beta1": setting.beta1}
+    inner = msgspec.structs.replace(data.spec.inner, **rates)
     spec = msgspec.structs.replace(data.spec, inner=inner)
     if setting.arm == "all-reduce":
         return all_reduce_curve(spec, data.rounds, split, setting.lr)
