@@ -37,6 +37,8 @@ abstract contract Base {
     error NotEqual(string what, uint256 have, uint256 need);
     error NotEqualWords(string what, bytes32 have, bytes32 need);
     error NotTrue(string what);
+    error NotRefused(bytes call, bytes need);
+    error RefusedOtherwise(bytes have, bytes need);
 
     uint256 private _now = 1_700_000_000;
     uint256 private _height = 1_000;
@@ -72,6 +74,22 @@ abstract contract Base {
     function bound(uint256 x, uint256 low, uint256 high) internal pure returns (uint256) {
         if (high - low == type(uint256).max) return x;
         return low + (x % (high - low + 1));
+    }
+
+    /// The call fails with exactly that error.
+    function refused(address caller, address target, bytes memory data, bytes memory error) internal {
+        vm.prank(caller);
+        (bool done, bytes memory answer) = target.call(data);
+        if (done) revert NotRefused(data, error);
+        if (keccak256(answer) != keccak256(error)) revert RefusedOtherwise(answer, error);
+    }
+
+    /// The call fails with that kind of error, whatever its facts.
+    function refused(address caller, address target, bytes memory data, bytes4 error) internal {
+        vm.prank(caller);
+        (bool done, bytes memory answer) = target.call(data);
+        if (done) revert NotRefused(data, abi.encodePacked(error));
+        if (bytes4(answer) != error) revert RefusedOtherwise(answer, abi.encodePacked(error));
     }
 
     function eq(uint256 have, uint256 need, string memory what) internal pure {
