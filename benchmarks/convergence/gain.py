@@ -34,9 +34,9 @@ def _settings(data: Data) -> list[Setting]:
     """What the demo runs: its spec for the market, the two swept rates for the baselines."""
     inner, outer = data.spec.inner, data.spec.outer
     return [
-        Setting("alone", ALONE_LR, inner.warmup_steps),
-        Setting("all-reduce", ALL_REDUCE_LR, inner.warmup_steps),
-        Setting("market", inner.lr, inner.warmup_steps, (outer.lr, outer.momentum)),
+        Setting("alone", ALONE_LR, inner.warmup_steps, beta1=inner.beta1),
+        Setting("all-reduce", ALL_REDUCE_LR, inner.warmup_steps, beta1=inner.beta1),
+        Setting("market", inner.lr, inner.warmup_steps, (outer.lr, outer.momentum), inner.beta1),
     ]
 
 

@@ -26,6 +26,7 @@ GRID = [
     Setting("alone", 2e-3, 8, beta1=0.8),  # and with a shorter memory of gradients
     Setting("all-reduce", 3e-3, 8, beta1=0.8),
     Setting("market", 3e-3, 8, (1.0, 0.0), beta1=0.8),
+    *(Setting("market", 4.5e-3, 8, outer, beta1=0.8) for outer in ((1.0, 0.0), (0.8, 0.2))),
 ]
 RESULT = Path(__file__).with_name("sweep.json")
 

@@ -26,8 +26,8 @@ SEQUENCE = 128
 SHARD_SEQUENCES = 64  # 8192 tokens a claim
 VALIDATION_SEQUENCES = 192  # 24,576 tokens: a measurement costs less than a claim
 
-ALL_REDUCE_LR = 6e-3
-ALONE_LR = 6e-3
+ALL_REDUCE_LR = 3e-3
+ALONE_LR = 2e-3
 
 
 def pack_demo(paths: list[Path], out_dir: Path, *, seed: int = 0, spare_shards: int = 0) -> PackResult:
@@ -51,8 +51,8 @@ def demo_spec(manifest_digest: str, manifest: Manifest, *, name: str = "demo", g
         model=ModelSpec(vocab=VOCAB, width=128, layers=4, heads=4, kv_heads=4, feed_forward=344),
         tokenizer=manifest.tokenizer,
         data=DataSpec(manifest=manifest_digest, validation=manifest.validation),
-        inner=InnerSpec(lr=3e-3, warmup_steps=4, steps=16, batch=4, micro_batch=4, sequence=SEQUENCE),
-        outer=OuterSpec(lr=1.0, momentum=0.0),
+        inner=InnerSpec(lr=4.5e-3, warmup_steps=8, beta1=0.8, steps=16, batch=4, micro_batch=4, sequence=SEQUENCE),
+        outer=OuterSpec(lr=0.8, momentum=0.2),
         exchange=ExchangeSpec(compressor="int4", block=256),
         verify=VerifySpec(tolerance_class="fp32", state_every=4),
         genesis=genesis,
