@@ -73,7 +73,7 @@ class HomeConfig(Config, frozen=True, kw_only=True):
     """config.toml of a node or a verifier."""
 
     chain: ChainConfig
-    keys: KeysConfig
+    keys: KeysConfig = KeysConfig()
     serve: ServeConfig = ServeConfig()
     work: WorkConfig = WorkConfig()
 
