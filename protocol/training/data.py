@@ -11,8 +11,9 @@ from msgspec import Meta, Struct
 
 from protocol.training import seeds
 from protocol.training.canonical import Array, Table, decode_tensors, encode_tensors, encoded_bytes
+from protocol.training.documents import canonical_json, parse_json
 from protocol.training.errors import DataError
-from protocol.training.spec import Digest, canonical_json, parse_json
+from protocol.training.spec import Digest, Spec
 
 MAX_MANIFEST_BYTES = 64 * 2**20  # 900 thousand shards
 METADATA = {"format": "gradmarket-shard-1"}
@@ -50,6 +51,21 @@ def decode_manifest(data: bytes) -> Manifest:
     if encode_manifest(manifest) != data:
         raise DataError("manifest: expected canonical JSON (sorted keys, no spaces)")
     return manifest
+
+
+def check_manifest(spec: Spec, manifest: Manifest) -> None:
+    """Raise DataError where a job's spec and its data do not fit: found at posting, or before anything is claimed."""
+    pairs = {
+        "vocab": (spec.model.vocab, manifest.vocab),
+        "sequence": (spec.inner.sequence, manifest.sequence),
+        "validation": (spec.data.validation, manifest.validation),
+        "tokenizer": (spec.tokenizer, manifest.tokenizer),
+    }
+    for field, (expected, have) in pairs.items():
+        if expected != have:
+            raise DataError(
+                f"manifest {field}: expected the spec's {expected}, have {have}; pack again or fix the spec"
+            )
 
 
 def shard_digest(manifest: Manifest, round: int, shard: int, shards_per_round: int) -> str:

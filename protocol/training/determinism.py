@@ -10,8 +10,9 @@ import numpy as np
 import torch
 
 from protocol.training.checkpoint import genesis_checkpoint
+from protocol.training.documents import canonical_json
 from protocol.training.inner import Trainer
-from protocol.training.spec import canonical_json, parse_spec
+from protocol.training.spec import parse_spec
 
 _SPEC = """{"name": "self test", "genesis": 1,
  "tokenizer": "%(z)s", "data": {"manifest": "%(z)s", "validation": "%(z)s"},

@@ -7,12 +7,12 @@ Every field has a bound, because a spec comes from a stranger: unknown fields an
 from __future__ import annotations
 
 import hashlib
-import re
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
+from protocol.training.documents import canonical_json, parse_json
 from protocol.training.errors import SpecError
 
 SPEC_VERSION = 1
@@ -25,7 +25,6 @@ Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Name = Annotated[str, Meta(pattern="^[a-zA-Z0-9][a-zA-Z0-9 ._-]{0,63}$")]
 Rate = Annotated[float, Meta(gt=0.0, le=10.0)]
 Fraction = Annotated[float, Meta(ge=0.0, lt=1.0)]
-_T = TypeVar("_T")
 
 
 class _Frozen(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -160,41 +159,6 @@ def tolerances(spec: Spec) -> Tolerances:
 def claim_tokens(spec: Spec) -> int:
     """Training tokens of one claim: also its integer weight in the outer step."""
     return spec.inner.steps * spec.inner.batch * spec.inner.sequence
-
-
-def canonical_json(value: Any) -> bytes:
-    """Sorted keys, no spaces, shortest floats."""
-    return msgspec.json.encode(msgspec.to_builtins(value), order="sorted")
-
-
-def parse_json(data: bytes, kind: type[_T], error: type[Exception], what: str, limit: int) -> _T:
-    """Decode strictly, or raise `error` with one line: field, rule and the value that breaks it."""
-    if len(data) > limit:
-        raise error(f"{what}: {len(data)} bytes, at most {limit} are read")
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.ValidationError as failure:
-        text = str(failure)
-        path = match.group(1) if (match := re.search(r"`(\$[^`]*)`$", text)) else "$"
-        rule = text.split(" - at ")[0]
-        raise error(f"{what} {path.removeprefix('$.')}: {rule}, have {_value_at(data, path)}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as failure:
-        raise error(f"{what}: not JSON: {failure}") from None
-
-
-def _value_at(data: bytes, path: str) -> str:
-    """The offending value, shortened, for the error's line."""
-    try:
-        value: Any = msgspec.json.decode(data)
-    except msgspec.DecodeError:
-        return "what is no JSON either"  # the first rule broken ends the strict reading, perhaps before a syntax error
-    for key, index in re.findall(r"\.([A-Za-z0-9_]+)|\[(\d+)\]", path):
-        try:
-            value = value[key] if key else value[int(index)]
-        except (KeyError, IndexError, TypeError):
-            return "something else"
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def check_spec(spec: Spec) -> None:

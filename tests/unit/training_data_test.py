@@ -20,6 +20,7 @@ from protocol.training.checkpoint import (
 )
 from protocol.training.data import (
     Manifest,
+    check_manifest,
     decode_manifest,
     encode_manifest,
     load_shard,
@@ -29,6 +30,7 @@ from protocol.training.data import (
 )
 from protocol.training.errors import CheckpointError, DataError
 from protocol.training.pack import PackResult, load_tokenizer, pack_text
+from protocol.training.spec import DataSpec, InnerSpec, ModelSpec
 from tests.unit.training_fixtures import a_checkpoint, a_spec
 
 ROOT = Path(__file__).parents[2]
@@ -136,6 +138,19 @@ def test_a_manifest_is_strict(tmp_path: Path) -> None:
     for entry in bad:
         with pytest.raises(DataError):
             decode_manifest(entry)
+
+
+def test_a_spec_and_a_manifest_that_do_not_fit_are_told_before_anything_is_claimed(tmp_path: Path) -> None:
+    manifest = a_pack(tmp_path).manifest
+    with pytest.raises(DataError, match="manifest vocab: expected the spec's 96, have 300"):
+        check_manifest(a_spec(), manifest)
+    spec = a_spec(
+        model=ModelSpec(vocab=300, width=32, layers=2, heads=2, kv_heads=1, feed_forward=48),
+        tokenizer=manifest.tokenizer,
+        data=DataSpec(manifest="0" * 64, validation=manifest.validation),
+        inner=InnerSpec(lr=1e-3, steps=2, batch=4, micro_batch=4, sequence=16),
+    )
+    check_manifest(spec, manifest)
 
 
 def test_claims_walk_through_the_shards_and_start_again() -> None:
