@@ -23,6 +23,7 @@ interface Vm {
     function sign(uint256 key, bytes32 digest) external pure returns (uint8 v, bytes32 r, bytes32 s);
     function computeCreateAddress(address deployer, uint256 nonce) external pure returns (address);
     function getNonce(address account) external view returns (uint64);
+    function getCode(string calldata name) external view returns (bytes memory);
     function snapshotState() external returns (uint256 id);
     function revertToState(uint256 id) external returns (bool);
     function recordLogs() external;

@@ -2,12 +2,12 @@
 pragma solidity 0.8.30;
 
 import {Base} from "./Base.sol";
-import {AuditCourt} from "../contracts/AuditCourt.sol";
-import {JobMarket} from "../contracts/JobMarket.sol";
-import {OperatorRegistry} from "../contracts/OperatorRegistry.sol";
-import {RewardLedger} from "../contracts/RewardLedger.sol";
-import {RoundBook} from "../contracts/RoundBook.sol";
-import {StakeVault} from "../contracts/StakeVault.sol";
+import {IAuditCourt} from "../contracts/interfaces/IAuditCourt.sol";
+import {IJobMarket} from "../contracts/interfaces/IJobMarket.sol";
+import {IOperatorRegistry} from "../contracts/interfaces/IOperatorRegistry.sol";
+import {IRewardLedger} from "../contracts/interfaces/IRewardLedger.sol";
+import {IRoundBook} from "../contracts/interfaces/IRoundBook.sol";
+import {IStakeVault} from "../contracts/interfaces/IStakeVault.sol";
 import {BlockhashBeacon} from "../contracts/beacons/BlockhashBeacon.sol";
 import {DevToken} from "../contracts/dev/DevToken.sol";
 import {Addresses, Preset, Terms, Windows} from "../contracts/types/Types.sol";
@@ -18,12 +18,12 @@ abstract contract Deployment is Base {
 
     DevToken internal token;
     BlockhashBeacon internal beacon;
-    StakeVault internal vault;
-    RewardLedger internal ledger;
-    OperatorRegistry internal registry;
-    JobMarket internal market;
-    RoundBook internal rounds;
-    AuditCourt internal court;
+    IStakeVault internal vault;
+    IRewardLedger internal ledger;
+    IOperatorRegistry internal registry;
+    IJobMarket internal market;
+    IRoundBook internal rounds;
+    IAuditCourt internal court;
 
     function deploy() internal {
         deploy(address(new DevToken()), preset());
@@ -45,13 +45,25 @@ abstract contract Deployment is Base {
             rounds: vm.computeCreateAddress(address(this), nonce + 4),
             court: vm.computeCreateAddress(address(this), nonce + 5)
         });
-        vault = new StakeVault(a);
-        ledger = new RewardLedger(a);
-        registry = new OperatorRegistry();
-        market = new JobMarket(a, p);
-        rounds = new RoundBook(a);
-        court = new AuditCourt(a, p);
+        vault = IStakeVault(create("StakeVault.sol", abi.encode(a)));
+        ledger = IRewardLedger(create("RewardLedger.sol", abi.encode(a)));
+        registry = IOperatorRegistry(create("OperatorRegistry.sol", ""));
+        market = IJobMarket(create("JobMarket.sol", abi.encode(a, p)));
+        rounds = IRoundBook(create("RoundBook.sol", abi.encode(a)));
+        court = IAuditCourt(create("AuditCourt.sol", abi.encode(a, p)));
         eq(address(court), a.court, "predicted address of the court");
+    }
+
+    /// From the compiled artifact: the tests need not be compiled together with what they test.
+    function create(string memory name, bytes memory arguments) internal returns (address at) {
+        bytes memory code = bytes.concat(vm.getCode(name), arguments);
+        assembly {
+            at := create(0, add(code, 32), mload(code))
+            if iszero(at) {
+                returndatacopy(0, 0, returndatasize())
+                revert(0, returndatasize())
+            }
+        }
     }
 
     /// protocol/core/presets/dev.json

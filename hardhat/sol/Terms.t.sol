@@ -2,7 +2,6 @@
 pragma solidity 0.8.30;
 
 import {Deployment} from "./Deployment.sol";
-import {JobMarket} from "../contracts/JobMarket.sol";
 import {IJobMarket} from "../contracts/interfaces/IJobMarket.sol";
 import {TermsLib} from "../contracts/libraries/TermsLib.sol";
 import {Addresses, Preset, Terms} from "../contracts/types/Types.sol";
@@ -10,6 +9,10 @@ import {Addresses, Preset, Terms} from "../contracts/types/Types.sol";
 contract TermsTest is Deployment {
     function check(Terms memory t) external pure {
         TermsLib.check(t, preset());
+    }
+
+    function createMarket(Addresses calldata a, Preset calldata p) external {
+        create("JobMarket.sol", abi.encode(a, p));
     }
 
     function refusedTerms(Terms memory t, bytes memory error) private {
@@ -146,8 +149,8 @@ contract TermsTest is Deployment {
             if (i == 3) p.detectionBps = 0;
             if (i == 4) p.detectionBps = 10_001;
             if (i == 5) p.minDemand = 0;
-            vm.expectRevert(IJobMarket.BadPreset.selector);
-            new JobMarket(a, p);
+            bytes memory data = abi.encodeCall(this.createMarket, (a, p));
+            refused(address(1), address(this), data, IJobMarket.BadPreset.selector);
         }
     }
 
