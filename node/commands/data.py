@@ -21,6 +21,7 @@ def data() -> None:
 @click.option("--sequence", required=True, type=click.IntRange(8, 2**17), help="Tokens of a sequence.")
 @click.option("--shard-sequences", required=True, type=click.IntRange(1, 2**22), help="Sequences of a shard.")
 @click.option("--max-shards", type=click.IntRange(min=1), help="Shards to keep; all by default.")
+@click.option("--max-validation", type=click.IntRange(min=1), help="Held-out sequences to keep; all by default.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of the shuffle.")
 @click.option("--tokenizer", type=click.Path(path_type=Path), help="A tokenizer.json; one is trained by default.")
 def pack(
@@ -30,6 +31,7 @@ def pack(
     sequence: int,
     shard_sequences: int,
     max_shards: int | None,
+    max_validation: int | None,
     seed: int,
     tokenizer: Path | None,
 ) -> None:
@@ -44,6 +46,7 @@ def pack(
         shard_sequences=shard_sequences,
         seed=seed,
         max_shards=max_shards,
+        max_validation=max_validation,
         tokenizer=_read_tokenizer(tokenizer) if tokenizer else None,
     )
     manifest = packed.manifest

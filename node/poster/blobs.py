@@ -7,7 +7,7 @@ from pathlib import Path
 
 from node.poster.errors import BlobsIncomplete
 from protocol.core.errors import GradmarketError
-from protocol.training.data import MAX_MANIFEST_BYTES, Manifest, decode_manifest, shard_bytes
+from protocol.training.data import MAX_MANIFEST_BYTES, Manifest, check_manifest, decode_manifest, shard_bytes
 from protocol.training.spec import Spec
 from protocol.transport.blobs import BlobStore, check_digest
 
@@ -34,7 +34,6 @@ def check_blobs(folder: Path, spec: Spec) -> Manifest:
     """Read every blob that the spec names and check its bytes. Raises BlobsIncomplete with the first that is wrong."""
     open_folder(folder)
     manifest = _manifest(folder, spec)
-    _check_fit(folder, spec, manifest)
     _check(folder, manifest.validation, "the validation split")
     _check(folder, manifest.tokenizer, "the tokenizer")
     for number, digest in enumerate(manifest.shards):
@@ -50,23 +49,11 @@ def _manifest(folder: Path, spec: Spec) -> Manifest:
     if path.stat().st_size > MAX_MANIFEST_BYTES:
         raise BlobsIncomplete(f"{path}: {path.stat().st_size} bytes, a manifest has at most {MAX_MANIFEST_BYTES}")
     try:
-        return decode_manifest(path.read_bytes())
+        manifest = decode_manifest(path.read_bytes())
+        check_manifest(spec, manifest)
     except GradmarketError as error:
         raise BlobsIncomplete(f"{path}: {error}") from None
-
-
-def _check_fit(folder: Path, spec: Spec, manifest: Manifest) -> None:
-    """The spec and its manifest must speak of the same data."""
-    pairs = {
-        "inner.sequence": (spec.inner.sequence, manifest.sequence),
-        "data.validation": (spec.data.validation, manifest.validation),
-        "tokenizer": (spec.tokenizer, manifest.tokenizer),
-    }
-    for field, (have, expected) in pairs.items():
-        if have != expected:
-            raise BlobsIncomplete(f"spec {field}: have {have}, the manifest in {folder} says {expected}")
-    if manifest.vocab > spec.model.vocab:
-        raise BlobsIncomplete(f"spec model.vocab: have {spec.model.vocab}, the data needs {manifest.vocab}")
+    return manifest
 
 
 def _check(folder: Path, digest: str, what: str, size: int | None = None) -> None:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from node.poster.blobs import check_blobs
 from node.poster.jobfile import JobPlan
+from node.poster.post import GAS_TO_POST
 from node.poster.quote import OwnerFacts, Quote, apply_rules, find_obstacles, read_owners
 from node.wallet import open_market
 from protocol.chain.bindings import Deployment
 from protocol.chain.errors import ChainError
+from protocol.chain.fees import FeePolicy
 from protocol.core.errors import GradmarketError
 from protocol.core.presets import Preset, load_preset
 from protocol.core.terms import check_terms, sampled_at_most
@@ -33,6 +35,7 @@ class Surroundings:
     preset: Preset
     owners: Sequence[OwnerFacts] | None
     unchecked: tuple[str, ...]
+    gas_price: int = 0  # wei, at most, for the next blocks
 
 
 async def survey(config: HomeConfig | None, why_not: str = "") -> Surroundings:
@@ -45,7 +48,8 @@ async def survey(config: HomeConfig | None, why_not: str = "") -> Surroundings:
         return Surroundings(load_preset("dev"), None, (f"the market ({error}); the preset dev is assumed",))
     try:
         async with open_market(config) as market:
-            return Surroundings(preset, await read_owners(market), ())
+            gas_price = (await market.connection.head()).base_fee * 2 + FeePolicy().min_tip
+            return Surroundings(preset, await read_owners(market), (), gas_price)
     except ChainError as error:
         return Surroundings(preset, None, (f"who can work on it ({error})",))
 
@@ -64,6 +68,7 @@ async def plan_job(job: JobPlan, config: HomeConfig | None, why_not: str = "") -
         unchecked.append(f"the data ({error})")
     lines = [*_work(job, quote, manifest), *_money(quote)]
     if around.owners is not None:
+        lines.append(_line("gas to post", f"about {format_tokens(GAS_TO_POST * around.gas_price)} coins at most"))
         lines += _people(quote, around.owners)
     return [*lines, *(f"not checked: {line}" for line in unchecked)]
 
