@@ -24,7 +24,7 @@ from protocol.chain.market import Market
 from protocol.chain.transactions import Sender
 from protocol.core.presets import load_preset
 from protocol.core.units import TOKEN
-from protocol.store.database import open_store
+from protocol.store.database import Database, open_store
 from protocol.store.outbox import Outbox
 from protocol.training.pack import PackResult, pack_text
 from protocol.training.spec import (
@@ -113,6 +113,7 @@ class Bench:
     chain: DevChain
     market: Market
     bank: Sender
+    database: Database
     folder: Path
     poster: Person
     people: list[Person] = field(default_factory=list)
@@ -127,6 +128,11 @@ class Bench:
             person = self.person(f"owner{len(self.people)}")
             await settle_in(self.market, self.bank, person, stake, stake, ticket)
             self.people.append(person)
+
+    def sender(self, person: Person) -> Sender:
+        """What the person's operator key sends."""
+        connection = self.market.connection
+        return Sender(connection, person.operator, Outbox(self.database, connection.key, person.operator.address))
 
     def person(self, name: str) -> Person:
         path = self.folder / "deployment.json"
@@ -149,4 +155,4 @@ async def poster_bench(folder: Path, backend: str = "auto") -> AsyncIterator[Ben
         await give_coins(bank, poster.owner.address)
         mint = market.dev_token.functions.mint(poster.owner.address, 1000 * TOKEN)
         await bank.submit_and_confirm("mint:poster", mint)
-        yield Bench(chain, market, bank, folder, poster)
+        yield Bench(chain, market, bank, database, folder, poster)
