@@ -76,6 +76,8 @@ class Auditor:
 
     async def reexecute(self, action: Reexecute) -> None:
         """Run the claim and record what will be committed. Missing inputs are a finding, not a failure."""
+        if await self._records.get(_key(action)) is not None:
+            return
         salt, missing = secrets.token_bytes(32), ""
         round = await self._market.round(action.job_id, action.round)
         try:

@@ -6,6 +6,8 @@ import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import structlog
+
 from protocol.chain.market import Market
 from protocol.core.audit import Case
 from protocol.core.commitment import Opening
@@ -46,6 +48,7 @@ class JobInputs:
         self._market, self._store, self._client, self._compute = market, store, client, compute
         self._openings, self._sources = openings, sources
         self._spec: Spec | None = None
+        self._log = structlog.get_logger("inputs")
         self._manifest: Manifest | None = None
 
     async def spec(self) -> Spec:
@@ -161,7 +164,8 @@ class JobInputs:
         """A private artefact from its operator; None when it is not given."""
         try:
             return await self._client.call(endpoint, path, max_bytes=limit, signer=signer)
-        except PeerFailed:
+        except PeerFailed as error:
+            self._log.info("artefact_refused", source=endpoint, path=path, reason=str(error))
             return None
 
     async def opening_of(self, case: Case, round: Round) -> Opening | None:

@@ -127,7 +127,7 @@ class Station:
             self.intents,
             self.home / "audits",
             self.inputs,
-            self.operators.get,
+            lambda address: self.operators.get(address),  # `follow` replaces the table
         )
         return Executor(self.market, self.sender, auditor)
 

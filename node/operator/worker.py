@@ -22,6 +22,8 @@ from node.operator.actions import (
     SyncBase,
     Train,
 )
+from protocol.chain.errors import Reverted
+from protocol.chain.transactions import Call
 from protocol.core.commitment import Opening, case_id, commitment
 from protocol.core.round import Round, bits
 from protocol.core.trace import decode_trace
@@ -35,6 +37,7 @@ from verifier.replay import run_claim
 from verifier.station import Station
 
 FAILURES_TO_STOP = 3  # trainings in a row that failed on this device
+RACES = frozenset({"ShardTaken", "WrongRoundStatus", "ProbationSlotsFull"})
 PAYLOAD_PATIENCE = 3  # a payload that cannot be fetched in this part of the attest window is voted out
 
 
@@ -53,9 +56,7 @@ class Worker:
             case SyncBase():
                 await self._sync(action)
             case ClaimShards():
-                call = self._market.round_book.functions.claim(action.job_id, action.round, list(action.shards))
-                await self._sender.submit_and_confirm(f"claim:{action.key}", call)
-                self._log.info("shards_claimed", round=action.round, shards=list(action.shards))
+                await self._claim(action)
             case Train():
                 await self._train(action)
             case CommitClaim():
@@ -63,11 +64,7 @@ class Worker:
             case ComputeNext():
                 await self._compute_next(action)
             case Attest():
-                call = self._market.round_book.functions.attest(
-                    action.job_id, action.round, action.bitmap, bytes.fromhex(action.next)
-                )
-                await self._sender.submit_and_confirm(f"attest:{action.key}", call)
-                self._log.info("attested", round=action.round, bitmap=f"{action.bitmap:b}", next=action.next)
+                await self._attest(action)
             case OpenTrace():
                 await self._open_trace(action)
 
@@ -78,6 +75,29 @@ class Worker:
             return ""
         return f"{len(self.failures)} trainings failed in a row, last: {self.failures[-1]}"
 
+    async def _claim(self, action: ClaimShards) -> None:
+        call = self._market.round_book.functions.claim(action.job_id, action.round, list(action.shards))
+        if await self._race(f"claim:{action.key}", call):
+            self._log.info("shards_claimed", round=action.round, shards=list(action.shards))
+
+    async def _attest(self, action: Attest) -> None:
+        call = self._market.round_book.functions.attest(
+            action.job_id, action.round, action.bitmap, bytes.fromhex(action.next)
+        )
+        if await self._race(f"attest:{action.key}", call):
+            self._log.info("attested", round=action.round, bitmap=f"{action.bitmap:b}", next=action.next)
+
+    async def _race(self, purpose: str, call: Call) -> bool:
+        """Send what others may make needless: a shard taken meanwhile, a round closed by earlier votes."""
+        try:
+            await self._sender.submit_and_confirm(purpose, call)
+        except Reverted as refusal:
+            if refusal.name not in RACES:
+                raise
+            self._log.info("too_late", purpose=purpose, reason=str(refusal))
+            return False
+        return True
+
     # -- training
 
     async def _sync(self, action: SyncBase) -> None:
@@ -87,6 +107,8 @@ class Worker:
         self._log.info("base_ready", round=action.round, digest=round.base.hex())
 
     async def _train(self, action: Train) -> None:
+        if await self._station.intents.get(result_key(action)) is not None:
+            return  # a claim with a stored result is never trained again
         folder = self._station.home / "claims" / f"{action.job_id.hex()[:16]}-{action.round}-{action.shard}"
         round = await self._market.round(action.job_id, action.round)
         self._log.info("training_started", round=action.round, shard=action.shard)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from hexbytes import HexBytes
 from web3 import AsyncWeb3
 from web3.contract import AsyncContract
 from web3.exceptions import ContractCustomError, Web3Exception
@@ -127,7 +128,7 @@ class Market:
         """The rows that an operator opened on chain; None when it did not."""
         event: Any = self.audit_court.events.TraceOpened()
         logs = await event.get_logs(from_block=self.deployment.block, argument_filters={"caseId": case_id})
-        return [TraceRow(*row) for row in logs[-1]["args"]["rows"]] if logs else None
+        return [_trace_row(row) for row in logs[-1]["args"]["rows"]] if logs else None
 
     @property
     def block_beacon(self) -> AsyncContract:
@@ -175,3 +176,9 @@ def _case(entry: Any, seats: Any) -> Case:
 def _seat(entry: Any) -> PanelSeat:
     owner, ticket, draws, state, finding, step, operator, locked, root = entry
     return PanelSeat(owner, ticket, draws, SeatState(state), Finding(finding), step, operator, locked, bytes(root))
+
+
+def _trace_row(entry: Any) -> TraceRow:
+    """A struct inside an event comes by name, and web3 leaves its bytes as hex text."""
+    sketch, state = (bytes(HexBytes(entry[name])) for name in ("sketch", "state"))
+    return TraceRow(entry["step"], entry["loss"], entry["gradNorm"], sketch, state)
