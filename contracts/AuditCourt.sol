@@ -136,7 +136,9 @@ contract AuditCourt is Panels {
         }
         if (v.frauds >= _slashNeeded && v.vacant == 0) return Outcome.Fraud; // INV-COURT-2
         if (v.frauds + v.rejects >= _rejectsNeeded(v.vacant)) return Outcome.Reject;
-        return 2 * v.inputs > _slashPanel ? Outcome.Excused : Outcome.Match;
+        if (2 * v.inputs > _slashPanel) return Outcome.Excused;
+        // Silence is no Match: nobody is blamed for having found something that too few others looked at.
+        return v.matches == 0 && v.vacant > 0 ? Outcome.Unsampled : Outcome.Match;
     }
 
     /// slashNeeded of a full panel, and the same share of one with vacant seats: silence acquits nobody. One seat alone

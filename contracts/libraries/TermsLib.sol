@@ -9,7 +9,7 @@ library TermsLib {
     uint256 internal constant BPS = 10_000;
     uint32 internal constant MOST_WINDOW = 30 days; // a lock never lasts longer than a few windows
     uint256 internal constant MOST_FEE_REWARDS = 10; // so a silent seat loses at most a quarter of its lock
-    uint32 internal constant MOST_INNER_STEPS = 65_535; // a seat names a step in 16 bits
+    uint32 internal constant MOST_INNER_STEPS = 1_024; // a demanded trace is opened in one transaction: 7.3 k gas a row
     uint256 internal constant SEATS_RESERVED = 3; // audit fees held for each sampled claim
     uint32 internal constant LOSS_TOLERANCE_FP32 = 5_000; // 5e-6
     uint32 internal constant LOSS_TOLERANCE_BF16 = 2_000_000; // 2e-3

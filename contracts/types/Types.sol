@@ -168,7 +168,7 @@ enum Outcome {
     Reject, // unpaid
     Fraud, // unpaid and slashed
     Excused, // inputs were withheld by the poster: paid
-    Unsampled // no seat could be filled: as if the claim had not been drawn
+    Unsampled // too few seats could be filled: as if the claim had not been drawn
 }
 
 enum CasePhase {

@@ -144,7 +144,12 @@ contract AttestTest is World {
         attest(1, round, 3, OTHER);
         attest(2, round, 3, NEXT);
         pass(60);
-        refused(POSTER, address(rounds), abi.encodeCall(rounds.advance, (jobId, round)), IRoundBook.NothingDue.selector);
+        refused(
+            POSTER,
+            address(rounds),
+            abi.encodeCall(rounds.advance, (jobId, round)),
+            IRoundBook.NothingDue.selector
+        );
         pass(1);
         rounds.advance(jobId, round);
         expect(round, RoundStatus.Closed);
@@ -238,15 +243,6 @@ contract AttestTest is World {
 
     function bits(uint256 map) private pure returns (uint256 n) {
         for (; map != 0; map &= map - 1) ++n;
-    }
-
-    /// Six owners pass an audit each and leave probation.
-    function graduate() private {
-        uint32 round = drawnRound();
-        for (uint16 s; s < 6; ++s) judge(convene(round, s), say(Finding.Match));
-        rounds.settle(jobId, round, range(0, 6));
-        eq(uint8(statusOf(round)), uint8(RoundStatus.Settled), "settled");
-        for (uint256 i; i < 6; ++i) yes(!court.isOnProbation(actors[i].owner), "passed");
     }
 
     // ---------------------------------------------------------------- settle

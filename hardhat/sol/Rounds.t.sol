@@ -199,7 +199,7 @@ contract RoundsTest is World {
 
     function test_a_lapse_never_costs_more_than_the_bond() public {
         Terms memory t = terms();
-        t.bondPerShard = uint96(TOKEN * 57 / 100); // p = 100 %, D = 64 %
+        t.bondPerShard = uint96((TOKEN * 57) / 100); // p = 100 %, D = 64 %
         t.windows.round = 20;
         for (uint256 i; i < 6; ++i) {
             if (i % 3 == 0) post(t, 1);
@@ -209,7 +209,7 @@ contract RoundsTest is World {
             rounds.settle(jobId, round, range(0, 6));
             pass(21);
         }
-        eq(lapseFee(0), TOKEN * 57 / 100, "the bond");
+        eq(lapseFee(0), (TOKEN * 57) / 100, "the bond");
     }
 
     function voidRound(uint32 round) private {
@@ -291,7 +291,12 @@ contract RoundsTest is World {
     function test_a_round_seals_with_its_last_shard() public {
         uint32 round = fullRound();
         yes(statusOf(round) == RoundStatus.Sealed, "sealed at once");
-        refused(POSTER, address(rounds), abi.encodeCall(rounds.advance, (jobId, round)), IRoundBook.NothingDue.selector);
+        refused(
+            POSTER,
+            address(rounds),
+            abi.encodeCall(rounds.advance, (jobId, round)),
+            IRoundBook.NothingDue.selector
+        );
     }
 
     function test_at_its_end_a_round_seals_with_enough_shards_and_is_extended_once_with_fewer() public {

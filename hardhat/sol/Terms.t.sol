@@ -131,11 +131,7 @@ contract TermsTest is Deployment {
     function test_without_audits_no_bond_is_enough() public {
         Terms memory t = terms();
         t.auditRateBps = 0;
-        bytes memory error = abi.encodeWithSelector(
-            TermsLib.BondTooSmall.selector,
-            t.bondPerShard,
-            type(uint256).max
-        );
+        bytes memory error = abi.encodeWithSelector(TermsLib.BondTooSmall.selector, t.bondPerShard, type(uint256).max);
         refusedTerms(t, error);
     }
 
