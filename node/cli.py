@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from verifier.cli import verifier
 
 from node.commands.data import data
 from node.commands.demo import demo, devnet
@@ -14,6 +13,7 @@ from node.commands.ledger import ledger
 from node.commands.node import node
 from node.commands.wallet import rewards, stake, wallet
 from node.session import DEFAULT_HOME, Home, Program
+from verifier.cli import verifier
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

