@@ -1,8 +1,8 @@
 """How far honest runs of the demo's claim lie apart, and how far every cheat lies from them.
 
-    python -m benchmarks.convergence.zones        # a minute; writes zones.json beside this file
+    python -m benchmarks.convergence.zones        # 2 minutes; writes zones.json beside this file
 
-Honest runs differ in threads, micro-batch and kernels on one machine: a stand-in for other machines, not a proof.
+Honest runs differ in threads, micro-batch and instruction sets on one machine: a stand-in for others, not a proof.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 import torch
 
+from benchmarks.convergence.elsewhere import JOB, MACHINES, claim_elsewhere
 from benchmarks.convergence.runs import Data, load_data
 from protocol.training.checkpoint import Checkpoint, Tensors, genesis_checkpoint
 from protocol.training.compare import cell_distance, loss_differences, relative_distance
@@ -47,25 +48,23 @@ def main() -> None:
 
 
 def _bases(data: Data) -> list[tuple[str, Checkpoint, Checkpoint]]:
-    """(name, base, the base one round before it): the first weights moved once, and moved three times."""
+    """(name, base, another base): the first weights, and those one and three rounds later, each with the one before."""
     checkpoints = [genesis_checkpoint(data.spec)]
     for number in range(3):
         claims = [_claim(data, checkpoints[-1], shard=s, round=number) for s in range(6)]
         sent = [(s, claim.payload) for s, claim in enumerate(claims)]
         checkpoints.append(compute_outer_step(data.spec, checkpoints[-1], sent))
-    return [(f"round {number}", checkpoints[number], checkpoints[number - 1]) for number in (1, 3)]
+    return [(f"round {number}", checkpoints[number], checkpoints[abs(number - 1)]) for number in (0, 1, 3)]
 
 
 def _honest(data: Data, base: Checkpoint) -> dict[str, ClaimResult]:
-    with torch.backends.mkldnn.flags(enabled=False):
-        other_kernels = _claim(data, base)
+    tokens = data.rounds[ROUND][0]
     return {
         "again": _claim(data, base),
         "two threads": _claim(data, base, threads=2),
         "micro-batch 1": _claim(data, base, micro_batch=1),
         "micro-batch 2": _claim(data, base, micro_batch=2),
-        "without oneDNN": other_kernels,
-        "two threads, micro-batch 1": _claim(data, base, threads=2, micro_batch=1),
+        **{name: claim_elsewhere(data.spec, base, tokens, ROUND, other) for name, other in MACHINES.items()},
     }
 
 
@@ -103,7 +102,7 @@ def _train(
     spec: Spec, data: Data, base: Checkpoint, shard: int = 0, round: int = ROUND, threads: int = 1
 ) -> ClaimResult:
     trainer = Trainer(spec, threads=threads)
-    result = trainer.train(base, data.rounds[round][shard], job_id=b"zones", round=round, shard=shard)
+    result = trainer.train(base, data.rounds[round][shard], job_id=JOB, round=round, shard=shard)
     torch.set_num_threads(1)
     return result
 

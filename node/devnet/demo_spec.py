@@ -16,6 +16,7 @@ from protocol.training.spec import (
     ModelSpec,
     OuterSpec,
     Spec,
+    Tolerances,
     VerifySpec,
 )
 
@@ -25,6 +26,10 @@ VOCAB = 1024
 SEQUENCE = 128
 SHARD_SEQUENCES = 64  # 8192 tokens a claim
 VALIDATION_SEQUENCES = 192  # 24,576 tokens: a measurement costs less than a claim
+
+# Honest runs on other instruction sets lie up to 9e-5 (T1) and 2.3e-6 (T2) apart, cheats at least 1.4e-2 and 3e-4
+# (benchmarks/convergence/zones.py). The protocol's table would leave T2 a factor of two: both accept zones are wider.
+TOLERANCES = Tolerances(t1_accept=1e-3, t1_reject=5e-3, t2_accept=2e-5, t2_reject=5e-4)
 
 ALL_REDUCE_LR = 3e-3
 ALONE_LR = 2e-3
@@ -54,6 +59,6 @@ def demo_spec(manifest_digest: str, manifest: Manifest, *, name: str = "demo", g
         inner=InnerSpec(lr=4.5e-3, warmup_steps=8, beta1=0.8, steps=16, batch=4, micro_batch=4, sequence=SEQUENCE),
         outer=OuterSpec(lr=0.8, momentum=0.2),
         exchange=ExchangeSpec(compressor="int4", block=256),
-        verify=VerifySpec(tolerance_class="fp32", state_every=4),
+        verify=VerifySpec(tolerance_class="fp32", state_every=4, tolerances=TOLERANCES),
         genesis=genesis,
     )

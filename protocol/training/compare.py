@@ -104,8 +104,9 @@ def cell_distance(spec: Spec, own: Tensors, payload: bytes) -> float:
 
 
 def loss_differences(own: Sequence[TraceRow], theirs: Sequence[TraceRow]) -> list[float]:
-    """T2 per step: |own − theirs| / own. Loss 0 against another one is inf."""
-    return [_ratio((a.loss - b.loss) ** 2, a.loss**2) for a, b in zip(own, theirs, strict=False)]
+    """T2 per step: |own − theirs| / the larger one, as the court checks it."""
+    pairs = [(a.loss, b.loss) for a, b in zip(own, theirs, strict=False)]
+    return [abs(a - b) / max(a, b, 1) for a, b in pairs]
 
 
 def _structure(

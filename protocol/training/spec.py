@@ -156,6 +156,11 @@ def tolerances(spec: Spec) -> Tolerances:
     return spec.verify.tolerances or PROTOCOL_TOLERANCES[spec.verify.tolerance_class]
 
 
+def loss_tolerance(spec: Spec) -> int:
+    """T2's accept line in units of 1e-9: the job's terms carry it, so that the court checks a Match by the same line."""
+    return round(tolerances(spec).t2_accept * 10**9)
+
+
 def claim_tokens(spec: Spec) -> int:
     """Training tokens of one claim: also its integer weight in the outer step."""
     return spec.inner.steps * spec.inner.batch * spec.inner.sequence

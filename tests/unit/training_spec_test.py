@@ -9,7 +9,15 @@ import pytest
 
 from protocol.training.errors import SpecError
 from protocol.training.layout import claim_flops, parameter_count, parameter_shapes
-from protocol.training.spec import claim_tokens, decode_spec, encode_spec, parse_spec, spec_digest, tolerances
+from protocol.training.spec import (
+    claim_tokens,
+    decode_spec,
+    encode_spec,
+    loss_tolerance,
+    parse_spec,
+    spec_digest,
+    tolerances,
+)
 from tests.unit.training_fixtures import a_spec
 
 
@@ -77,6 +85,7 @@ def test_a_spec_may_widen_the_tolerance_table_and_never_narrow_it() -> None:
     wider = {"t1_accept": 1e-3, "t1_reject": 1e-2, "t2_accept": 1e-5, "t2_reject": 1e-3}
     assert tolerances(parse_spec(changed("verify.tolerances", wider))).t1_accept == 1e-3
     assert tolerances(a_spec()).t1_accept == 5e-4
+    assert loss_tolerance(a_spec()) == 5_000  # the least that the terms on chain allow
     with pytest.raises(SpecError, match=r"verify.tolerances.t2_reject: expected at least the protocol's 0.0005"):
         parse_spec(changed("verify.tolerances", wider | {"t2_reject": 1e-4}))
     with pytest.raises(SpecError, match="t1_accept: expected below t1_reject"):
