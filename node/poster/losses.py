@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from protocol.chain.errors import ChainError
 from protocol.core.errors import GradmarketError
 from protocol.transport.errors import Unavailable
 from verifier.inputs import JobInputs
@@ -46,6 +47,8 @@ class Losses:
             if not await self.is_wanted(number):
                 return None, ""
             return await self.measure(digest, number), ""
+        except ChainError:
+            raise  # says nothing about the checkpoint: whoever asked asks again
         except GradmarketError as error:
             return None, str(error)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from node.poster.blobs import check_blobs
 from node.poster.jobfile import JobPlan
-from node.poster.post import GAS_TO_POST
+from node.poster.post import ANY_GENESIS, GAS_TO_POST, choose_deposit
 from node.poster.quote import OwnerFacts, Quote, apply_rules, find_obstacles, read_owners
 from node.wallet import open_market
 from protocol.chain.bindings import Deployment
@@ -24,7 +24,6 @@ from protocol.training.layout import claim_flops, parameter_count
 from protocol.training.spec import claim_tokens
 from verifier.station import HomeConfig
 
-ANY_GENESIS = b"\xff" * 32  # no amount and no rule depends on checkpoint 0, and computing it takes a while
 NAMED_OWNERS = 4
 
 
@@ -59,7 +58,7 @@ async def plan_job(job: JobPlan, config: HomeConfig | None, why_not: str = "") -
     around = await survey(config, why_not)
     terms = job.terms(around.preset, ANY_GENESIS)
     check_terms(terms, around.preset)
-    quote = Quote(terms, around.preset, job.deposit(Quote(terms, around.preset, 0).reservation))
+    quote = Quote(terms, around.preset, choose_deposit(job, Quote(terms, around.preset, 0).reservation))
     unchecked = list(around.unchecked)
     manifest: Manifest | None = None
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from protocol.core.terms import check_terms
 from protocol.core.units import format_tokens
 from protocol.runtime.process import ComputeProcess
 
+ANY_GENESIS = b"\xff" * 32  # no amount and no rule depends on checkpoint 0, and computing it takes a while
 GAS_TO_POST = 900_000  # approve and post, with margin
 
 
@@ -53,22 +54,28 @@ async def post_job(wallet: Wallet, job: JobPlan, home: Path) -> Posted:
     if await is_posted(market, job_id):
         return Posted(job_id, False, 0)
     check_blobs(job.file.blobs, job.spec)
-    FolderStore(job.file.blobs).put(job.spec_blob, kind="spec")
-    terms = job.terms(preset, await compute_genesis(job, home))
+    terms = job.terms(preset, ANY_GENESIS)
     check_terms(terms, preset)
-    reservation = Quote(terms, preset, 0).reservation
+    deposit = choose_deposit(job, Quote(terms, preset, 0).reservation)
+    await check_balances(wallet, deposit)
+    FolderStore(job.file.blobs).put(job.spec_blob, kind="spec")
+    terms = replace(terms, genesis_digest=await compute_genesis(job, home))
+    call = market.job_market.functions.post(terms.as_tuple(), job.salt, deposit, job.file.seed)
+    await _rehearse(market, call, wallet.address)
+    await wallet.allow("RewardLedger", deposit)
+    await wallet.sender.submit_and_confirm(f"post:{job_id.hex()}", call)
+    return Posted(job_id, True, deposit)
+
+
+def choose_deposit(job: JobPlan, reservation: int) -> int:
+    """The deposit in wei. Raises JobFileError when it does not cover one round: the contract would refuse it."""
     deposit = job.deposit(reservation)
     if deposit < reservation:
         raise JobFileError(
             f"{job.path}: deposit: have {format_tokens(deposit)}, one round reserves {format_tokens(reservation)}; "
             "deposit at least that"
         )
-    await check_balances(wallet, deposit)
-    call = market.job_market.functions.post(terms.as_tuple(), job.salt, deposit, job.file.seed)
-    await _rehearse(market, call, wallet.address)
-    await wallet.allow("RewardLedger", deposit)
-    await wallet.sender.submit_and_confirm(f"post:{job_id.hex()}", call)
-    return Posted(job_id, True, deposit)
+    return deposit
 
 
 async def find_id(wallet: Wallet, job: JobPlan) -> bytes:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from protocol.chain.market import Market
 from protocol.core.presets import Preset
 from protocol.core.terms import SEAT_LOCK_REWARDS, Terms, compute_reservation, least_bond, sampled_at_most
-from protocol.core.units import BPS
+from protocol.core.units import BPS, format_tokens
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,8 @@ def find_obstacles(quote: Quote, owners: Sequence[OwnerFacts]) -> Iterator[str]:
             f"fewer than min_shards {quote.terms.min_shards}; raise probation_slots"
         )
     if quote.deposit < quote.reservation:
-        yield "the deposit does not cover one round"
+        have, needs = format_tokens(quote.deposit), format_tokens(quote.reservation)
+        yield f"no round opens: {have} tokens are there, a round reserves {needs}"
 
 
 async def read_owners(market: Market) -> list[OwnerFacts]:

@@ -5,6 +5,8 @@ Amounts are wei in decimal text, because many JSON readers round large numbers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from node.poster.money import Money
@@ -37,7 +39,8 @@ class RoundRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """`kind`: "round" when one closed, "settled" when its last claim was settled, "job" when the state changed.
+    """`kind`: "round" when one closed, "settled" when its last claim was settled, "job" when the state changed; then
+    `obstacles` names the rules that keep people from working on it.
 
     spent + reserved + remaining + refunded = funded in every record, read at `block`.
     """
@@ -53,6 +56,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     reserved: str
     remaining: str
     refunded: str
+    obstacles: list[str] = []
     round: RoundRecord | None = None
 
 
@@ -78,7 +82,9 @@ def round_record(round: Round, loss: float | None = None, no_loss: str = "") -> 
     )
 
 
-def job_record(kind: str, job: Job, money: Money, round: RoundRecord | None = None) -> Record:
+def job_record(
+    kind: str, job: Job, money: Money, round: RoundRecord | None = None, obstacles: Sequence[str] = ()
+) -> Record:
     """The job's state and money, with a round's part if it is about one."""
     return Record(
         kind=kind,
@@ -92,16 +98,17 @@ def job_record(kind: str, job: Job, money: Money, round: RoundRecord | None = No
         reserved=str(money.reserved),
         remaining=str(money.remaining),
         refunded=str(money.refunded),
+        obstacles=list(obstacles),
         round=round,
     )
 
 
 def show(record: Record) -> str:
-    """One line for a person."""
+    """A line for a person, and one for each obstacle."""
     money = "  ".join(
         f"{name} {format_tokens(int(getattr(record, name)))}" for name in ("spent", "reserved", "remaining", "refunded")
     )
-    return f"{_what(record)}  {money}"
+    return "\n".join([f"{_what(record)}  {money}", *(f"  obstacle: {obstacle}" for obstacle in record.obstacles)])
 
 
 def _what(record: Record) -> str:

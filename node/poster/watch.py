@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+from web3.exceptions import Web3Exception
 
 from node.poster.errors import BooksDisagree
 from node.poster.losses import Losses
 from node.poster.money import Books
+from node.poster.quote import Quote, find_obstacles, read_owners
 from node.poster.records import Record, job_record, round_record
 from protocol.chain.errors import ChainUnavailable, Refused
 from protocol.core.job import Job, JobStatus
+from protocol.core.presets import load_preset
 from protocol.core.round import Round, RoundStatus
 from verifier.jobs import JobReader
 
 INTERVAL = 1.0  # seconds between looks
 LONGEST_PAUSE = 30.0  # seconds between looks at a chain that does not answer
 TRIES = 3  # looks that may fail in a row where the command is to end by itself
-HICCUPS = (ChainUnavailable, Refused, BooksDisagree)  # the next look may do better
+HICCUPS = (ChainUnavailable, Refused, BooksDisagree, Web3Exception)  # the next look may do better
 
 
 class Watch:
@@ -53,7 +58,8 @@ class Watch:
                 yield record
         state = (job.status, job.reason, job.funded, job.refunded)
         if state != self._state:
-            record = job_record("job", job, await self._books.read(job.job_id))
+            obstacles = await self._obstacles(job)
+            record = job_record("job", job, await self._books.read(job.job_id), obstacles=obstacles)
             self._state = state
             yield record
 
@@ -65,6 +71,16 @@ class Watch:
         record = job_record("round", job, await self._books.read(job.job_id), round_record(round, loss, no_loss))
         self._checkpoints += not round.voided
         return record
+
+    async def _obstacles(self, job: Job) -> list[str]:
+        """Why a job that could go on does not, or may not for long."""
+        if job.status not in (JobStatus.RUNNING, JobStatus.READY, JobStatus.PAUSED):
+            return []
+        market, terms = self._reader.market, self._reader.inputs.terms
+        quote = Quote(terms, load_preset(market.deployment.preset), job.escrow)
+        if job.status == JobStatus.RUNNING:
+            quote = replace(quote, deposit=quote.reservation)  # it lies in the open round
+        return list(find_obstacles(quote, await read_owners(market)))
 
     @property
     def is_done(self) -> bool:

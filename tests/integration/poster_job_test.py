@@ -72,6 +72,8 @@ async def test_a_job_is_posted_once_and_its_money_adds_up_until_it_is_closed(ben
     assert int(record["funded"]) == int(record["remaining"]) == deposit + parse_tokens("2.5")
     assert record["spent"] == record["reserved"] == record["refunded"] == "0"
 
+    assert record["status"] == "paused" and "1 owners have an enrolled ticket, need 6" in record["obstacles"][0]
+
     assert "paused (poster)" in (await bench.run("job", "pause", job)).stdout
     assert "paused (poster)" in (await bench.run("job", "list")).stdout
     assert "paused (auditors)" in (await bench.run("job", "resume", job)).stdout

@@ -14,6 +14,7 @@ import pytest_asyncio
 
 from node.devnet.people import Person
 from node.poster.blobs import FolderStore
+from protocol.core.commitment import round_pot
 from protocol.core.round import Round, RoundStatus
 from protocol.runtime.config import load_config
 from protocol.training.data import shard_digest
@@ -214,13 +215,23 @@ def flip(path: Path) -> None:
     path.write_bytes(data)
 
 
+async def left_the_round(played: Played) -> int:
+    """Wei that left the round's pot for anything but the job, from the ledger's own events."""
+    ledger, pot = played.bench.market.reward_ledger, round_pot(played.job_id, 0)
+    credited = await ledger.events.Credited().get_logs(from_block=0, argument_filters={"pot": pot})
+    moved = await ledger.events.Moved().get_logs(from_block=0, argument_filters={"from": pot})
+    gone = [log["args"]["amount"] for log in moved if log["args"]["to"] != played.job_id]
+    return int(sum(gone) + sum(log["args"]["amount"] for log in credited))
+
+
 async def test_settled_money_is_spent_and_the_rest_comes_back(played: Played) -> None:
     await settle_round(played, played.bench.people[5])
     terms = await played.bench.market.terms(played.job_id)
     told = await watch(played)
     assert told[0]["round"]["settled"] and told[0]["round"]["paid"] == [0, 1]
     assert set(told[0]["round"]["verdicts"].values()) == {"unsampled"}
-    assert int(told[-1]["spent"]) == 2 * terms.reward_per_shard and told[-1]["reserved"] == "0"
+    assert int(told[-1]["spent"]) == 2 * terms.reward_per_shard == await left_the_round(played)
+    assert told[-1]["reserved"] == "0"
     assert (await played.bench.run("job", "cancel", played.job)).exit_code == 0
     closed = await played.bench.run("job", "close", played.job)
     assert closed.exit_code == 0, closed.stderr
