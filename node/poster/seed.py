@@ -15,6 +15,6 @@ async def serve_folder(folder: Path, host: str, port: int, ready: Callable[[str]
     """Serve until SIGTERM or Ctrl-C; `ready` is told the URL. Blobs added meanwhile are served as well."""
     stop = asyncio.Event()
     async with BlobServer(open_folder(folder), host, port) as server:
-        ready(server.url)
         with stopping_on_signals(stop):
+            ready(server.url)
             await stop.wait()
