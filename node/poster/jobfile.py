@@ -10,11 +10,11 @@ from pathlib import Path
 from node.poster.errors import JobFileError
 from protocol.core.errors import GradmarketError
 from protocol.core.presets import Preset
-from protocol.core.terms import LOSS_TOLERANCE, TOLERANCE_CLASSES, Terms, Windows
-from protocol.core.units import FIXED_POINT, mul_down, mul_up, parse_tokens
+from protocol.core.terms import TOLERANCE_CLASSES, Terms, Windows
+from protocol.core.units import mul_down, mul_up, parse_tokens
 from protocol.runtime.config import Config, load_config
 from protocol.training.layout import claim_flops
-from protocol.training.spec import MAX_SPEC_BYTES, Spec, encode_spec, parse_spec, spec_digest, tolerances
+from protocol.training.spec import MAX_SPEC_BYTES, Spec, encode_spec, loss_tolerance, parse_spec, spec_digest
 from protocol.transport.addresses import LOCAL
 
 PRICED_FLOPS = 10**15  # a price is tokens for so many floating-point operations
@@ -72,8 +72,6 @@ class JobPlan:
             self._number("bond_rewards", file.bond_rewards),
             self._number("audit_fee_rewards", file.audit_fee_rewards),
         )
-        kind = spec.verify.tolerance_class
-        widened = round(tolerances(spec).t2_accept * FIXED_POINT)
         return Terms(
             spec_digest=bytes.fromhex(self.spec_digest),
             genesis_digest=genesis,
@@ -86,8 +84,8 @@ class JobPlan:
             probation_slots=file.probation_slots or max(1, file.shards_per_round // 4),
             shards_per_round=file.shards_per_round,
             min_shards=file.min_shards or max(1, file.shards_per_round // 2),
-            tolerance_class=TOLERANCE_CLASSES.index(kind),
-            loss_tolerance=max(LOSS_TOLERANCE[kind], widened),
+            tolerance_class=TOLERANCE_CLASSES.index(spec.verify.tolerance_class),
+            loss_tolerance=loss_tolerance(spec),
             windows=self._windows(preset),
         )
 
