@@ -157,7 +157,7 @@ def tolerances(spec: Spec) -> Tolerances:
 
 
 def loss_tolerance(spec: Spec) -> int:
-    """T2's accept line in units of 1e-9: the job's terms carry it, so that the court checks a Match by the same line."""
+    """T2's accept line in units of 1e-9: the job's terms carry it, and the court checks a Match by it."""
     return round(tolerances(spec).t2_accept * 10**9)
 
 
