@@ -37,8 +37,8 @@ from protocol.training.checkpoint import end_state_bytes
 from protocol.transport.errors import BlobTooLarge, Unavailable
 from protocol.transport.signing import RequestSigner
 from verifier.actions import CommitAudit, OnSeat, Reexecute, RevealAudit
-from verifier.compute import END_STATE, TRACE
 from verifier.errors import InputsUnavailable
+from verifier.files import END_STATE, TRACE
 from verifier.inputs import JobInputs
 from verifier.replay import run_claim
 

@@ -30,8 +30,8 @@ from protocol.training.inner import Trainer
 from protocol.training.outer import compute_outer_step
 from protocol.training.result import ClaimResult
 from protocol.training.spec import Spec, decode_spec
+from verifier.files import END_STATE, PAYLOAD, TRACE
 
-PAYLOAD, TRACE, END_STATE = "payload", "trace.json", "end_state"
 Handlers = Mapping[str, Callable[..., Any]]
 
 

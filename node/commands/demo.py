@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from node.devnet.chain import BACKENDS, CHAIN_ID, dev_accounts, devchain
 from node.devnet.cheats import CHEATS
@@ -45,13 +44,15 @@ def demo(ctx: click.Context, quick: bool, cheat: str, runs: Path, backend: str) 
 async def _run(quick: bool, cheat: str, runs: Path, backend: str) -> None:
     from dataclasses import replace
 
-    from node.devnet.demo import QUICK, DemoPlan, new_run_folder, play, set_stage
+    from node.commands.ledger import make_console
+    from node.devnet.demo import play
     from node.devnet.report import write_report
     from node.devnet.screen import Screen
+    from node.devnet.stage import QUICK, DemoPlan, new_run_folder, set_stage
 
     plan = replace(QUICK if quick else DemoPlan(), cheat_kind=cheat, backend=backend)
     folder = new_run_folder(runs.absolute())
-    console = Console()
+    console = make_console()
     with Screen(console) as screen:
         async with set_stage(folder, plan, screen.say) as stage:
             screen.follow(stage)
@@ -67,7 +68,7 @@ async def prove(folder: Path) -> None:
     """Start the chain of a finished run again from its saved state and recompute every account from it."""
     import json
 
-    from node.commands.ledger import show
+    from node.commands.ledger import make_console, show
     from node.ledger import check_books, keep_books, read_events
     from protocol.chain.bindings import Deployment
 
@@ -76,7 +77,7 @@ async def prove(folder: Path) -> None:
         market = Market(connection, Deployment.load(folder / "deployment.json"))
         books = keep_books(await read_events(market))
         await check_books(market, books)
-        show(Console(), books, names, gas=False)
+        show(make_console(), books, names, gas=False)
 
 
 @click.group()

@@ -13,7 +13,7 @@ from rich.table import Table
 from node.ledger import Books, check_books, keep_books, read_events, read_gas
 from node.session import Home, pass_home, run_async
 from node.wallet import open_market
-from protocol.core.units import format_tokens
+from protocol.core.units import TOKEN, format_tokens
 
 COLUMNS = {
     "staked": "staked",
@@ -49,7 +49,13 @@ async def prove(home: Home, as_json: bool, gas: bool, names: Path | None) -> Non
     if as_json:
         click.echo(json.dumps(as_record(books, known), indent=1))
     else:
-        show(Console(), books, known, gas=gas)
+        show(make_console(), books, known, gas=gas)
+
+
+def make_console() -> Console:
+    """As wide as the terminal; in a file wide enough that no number is cut."""
+    console = Console()
+    return console if console.is_terminal else Console(width=130)
 
 
 def as_record(books: Books, names: dict[str, str]) -> dict[str, object]:
@@ -64,7 +70,7 @@ def as_record(books: Books, names: dict[str, str]) -> dict[str, object]:
 
 def show(console: Console, books: Books, names: dict[str, str], *, gas: bool) -> None:
     """The table, its sums, and what they have to equal."""
-    table = Table(title="Accounts, in tokens", title_justify="left")
+    table = Table(title="Accounts, in tokens (rounded; exact in wei below)", title_justify="left")
     table.add_column("account")
     for title in COLUMNS.values():
         table.add_column(title, justify="right")
@@ -72,9 +78,9 @@ def show(console: Console, books: Books, names: dict[str, str], *, gas: bool) ->
         table.add_column("gas (coins)", justify="right")
     rows = [(names.get(a, a), account) for a, account in books.accounts.items() if account.put_in_or_out]
     for name, account in sorted(rows, key=lambda row: row[0]):
-        cells = [format_tokens(getattr(account, column)) for column in COLUMNS]
+        cells = [_short(getattr(account, column)) for column in COLUMNS]
         table.add_row(name, *cells, *([f"{account.gas / 1e18:.6f}"] if gas else []))
-    sums = [format_tokens(books.total(column)) for column in COLUMNS]
+    sums = [_short(books.total(column)) for column in COLUMNS]
     table.add_section()
     table.add_row("sum", *sums, *([f"{books.total('gas') / 1e18:.6f}"] if gas else []))
     console.print(table)
@@ -89,6 +95,11 @@ def show(console: Console, books: Books, names: dict[str, str], *, gas: bool) ->
     named = " + ".join(f"{format_tokens(amount)} {what}" for what, amount in parts.items())
     console.print(f"put in {format_tokens(books.put_in)} = {named}")
     console.print(f"{books.put_in} = {' + '.join(str(v) for v in parts.values())} wei: the books balance")
+
+
+def _short(wei: int) -> str:
+    """Four decimals for the eye; the line below the table and the JSON are exact."""
+    return f"{wei / TOKEN:,.4f}" if wei else "-"
 
 
 def _read_names(path: Path | None) -> dict[str, str]:

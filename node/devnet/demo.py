@@ -3,74 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import os
 import re
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from node.devnet.chain import dev_accounts, devchain
-from node.devnet.demo_spec import ROUNDS, SHARDS_PER_ROUND, demo_spec, pack_demo
+from node.devnet.demo_spec import demo_spec, pack_demo
 from node.devnet.narrator import Narrator
-from node.devnet.people import Person, create_person, settle_in
-from node.devnet.processes import Processes, read_status
+from node.devnet.processes import read_status
+from node.devnet.stage import STAKE, TICKET, DemoFailed, Stage
 from node.ledger import CONTRACTS, MemoryCursor, snake
 from node.operator.service import cpu_seconds
-from protocol.chain.connection import Connection, connect
-from protocol.chain.deploy import deploy
+from node.wallet import open_wallet
 from protocol.chain.follower import Follower, Rollback
-from protocol.chain.market import Market
-from protocol.chain.transactions import Sender
-from protocol.core.errors import GradmarketError
 from protocol.core.job import Job, JobStatus
-from protocol.core.presets import load_preset
 from protocol.core.units import TOKEN
+from protocol.runtime.config import load_config
 from protocol.runtime.process import ComputeProcess
-from protocol.store.database import Database, open_store
+from protocol.store.database import open_store
 from protocol.store.outbox import Outbox
 from protocol.training.pack import corpus_paths
 from protocol.training.spec import Spec, encode_spec, spec_digest
+from verifier.station import HomeConfig
 
-FORTUNE, STAKE, TICKET = 1000 * TOKEN, 700 * TOKEN, 320 * TOKEN
 PROMPT, WORDS = "ROMEO:", 120  # the sample: how it starts, and its tokens
-PRICE = "18000"  # tokens for 1e15 floating-point operations: a little more than one token a claim
+PRICE = "18000"  # tokens for 1e15 floating-point operations: a little less than one token a claim
 AUDIT_RATE_BPS = 2500
 POLL_SECONDS = 1.0
-MIN_SECONDS_TO_KILL = 0.5  # in mid-training, not before it began
 DEADLINE = 1500.0  # seconds; a demo that takes longer is stuck
-
-Say = Callable[[str], None]
-
-
-class DemoFailed(GradmarketError):
-    """The demonstration did not come to its end."""
-
-
-@dataclass(frozen=True)
-class DemoPlan:
-    """Who takes part and what happens when. Rounds count from 1, 0 for never."""
-
-    rounds: int = ROUNDS
-    shards: int = SHARDS_PER_ROUND
-    honest: tuple[str, ...] = ("ada", "ben", "cleo", "dora", "emil")
-    cheat: str = "mallory"
-    auditor: str = "vera"
-    joiner: str = "finn"
-    cheat_kind: str = "extrapolate"
-    kill_in: int = 2
-    join_in: int = 3
-    leave_in: int = 5
-    baselines: bool = True
-    backend: str = "auto"
-
-
-QUICK = DemoPlan(rounds=3, kill_in=1, join_in=2, leave_in=3, baselines=False)
 
 
 @dataclass
@@ -88,56 +53,6 @@ class Outcome:
     seconds: float = 0.0
     cpu: float = 0.0
     peak_mib: int = 0
-
-
-@dataclass
-class Stage:
-    """Everything that is set up before the curtain rises."""
-
-    folder: Path
-    plan: DemoPlan
-    say: Say
-    connection: Connection
-    bank: Sender
-    market: Market
-    processes: Processes
-    people: dict[str, Person]
-
-    @property
-    def names(self) -> dict[str, str]:
-        pairs = [(key.address, p.name) for p in self.people.values() for key in (p.owner, p.operator)]
-        return dict(pairs)
-
-    async def start_node(self, name: str) -> None:
-        cheat = ["--cheat", self.plan.cheat_kind] if name == self.plan.cheat else []
-        await self.processes.start(name, self.people[name].home, "node", "run", "--quiet", *cheat)
-
-
-@contextlib.asynccontextmanager
-async def set_stage(folder: Path, plan: DemoPlan, say: Say) -> AsyncIterator[Stage]:
-    """Chain, contracts, wallets, stakes, tickets. Everything ends with the context."""
-    async with contextlib.AsyncExitStack() as stack:
-        chain = await stack.enter_async_context(devchain(folder / "chain", backend=plan.backend, block_time=1))
-        connection = await stack.enter_async_context(await connect([chain.url], chain.chain_id))
-        database: Database = await stack.enter_async_context(open_store(folder / "bank"))
-        account = dev_accounts()[0]
-        bank = Sender(connection, account, Outbox(database, connection.key, account.address))
-        deployment = await deploy(connection, bank, load_preset("dev"))
-        deployment.save(folder / "deployment.json")
-        say(f"{chain.backend} at {chain.url}, contracts of preset dev deployed")
-        market = Market(connection, deployment)
-        everyone = ("poster", *plan.honest, plan.cheat, plan.auditor, plan.joiner)
-        people = {
-            name: create_person(name, folder / "homes", chain.url, chain.chain_id, folder / "deployment.json")
-            for name in everyone
-        }
-        for person in people.values():
-            stake = 0 if person.name in ("poster", plan.joiner) else STAKE
-            await settle_in(market, bank, person, FORTUNE, stake, TICKET)
-        say(f"{len(everyone)} wallets with coins and test tokens, {len(everyone) - 2} owners with stake and a ticket")
-        processes = Processes(folder / "log")
-        stack.push_async_callback(processes.stop_all)
-        yield Stage(folder, plan, say, connection, bank, market, processes, people)
 
 
 async def play(stage: Stage, show: Callable[[Job], None]) -> Outcome:
@@ -209,8 +124,7 @@ class _Play:
         self._follower = Follower(stage.connection, contracts, market.deployment.block, MemoryCursor(), name="demo")
         self._narrator = Narrator(outcome.names)
         self._events = (stage.folder / "events.jsonl").open("w")
-        self._done: set[str] = set()
-        self._baselines: asyncio.Task[None] | None = None
+        self._happenings: dict[str, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
         deadline = time.monotonic() + DEADLINE
@@ -219,7 +133,7 @@ class _Play:
                 job = await self._stage.market.job(self._outcome.job_id)
                 self._show(job)
                 await self._tell()
-                await self._let_happen(job)
+                self._let_happen(job)
                 self._note_statuses()
                 self._stage.processes.measure()
                 self._stage.processes.check()
@@ -234,8 +148,8 @@ class _Play:
             await self._finish()
         finally:
             self._events.close()
-            if self._baselines is not None:
-                self._baselines.cancel()
+            for task in self._happenings.values():
+                task.cancel()
 
     async def _tell(self) -> None:
         """Write every event down and say what is worth saying."""
@@ -250,21 +164,24 @@ class _Play:
                     self._stage.say(line)
         self._events.flush()
 
-    async def _let_happen(self, job: Job) -> None:
+    def _let_happen(self, job: Job) -> None:
+        """Start what is due, beside the loop; a failed happening fails the demonstration."""
         plan, round = self._stage.plan, job.progress.opened
-        if plan.join_in and round >= plan.join_in and self._once("join"):
-            await self._join()
-        if plan.leave_in and round >= plan.leave_in and self._once("leave"):
-            await self._leave()
-        if plan.kill_in and round >= plan.kill_in and "kill" not in self._done:
-            await self._kill()
-        if plan.baselines and job.progress.closed == plan.rounds and self._once("baselines"):
-            self._baselines = asyncio.create_task(self._train_baselines())
+        if plan.kill_in and round >= plan.kill_in:
+            self._once("kill", self._kill)
+        if plan.join_in and round >= plan.join_in:
+            self._once("join", self._join)
+        if plan.leave_in and round >= plan.leave_in:
+            self._once("leave", self._leave)
+        if plan.baselines and job.progress.closed == plan.rounds:
+            self._once("baselines", self._train_baselines)
+        for task in self._happenings.values():
+            if task.done():
+                task.result()
 
-    def _once(self, what: str) -> bool:
-        new = what not in self._done
-        self._done.add(what)
-        return new
+    def _once(self, what: str, happen: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if what not in self._happenings:
+            self._happenings[what] = asyncio.create_task(happen(), name=what)
 
     async def _join(self) -> None:
         stage, name = self._stage, self._stage.plan.joiner
@@ -291,19 +208,23 @@ class _Play:
 
     async def _kill(self) -> None:
         """SIGKILL to an honest operator in mid-training, and the same command again two seconds later."""
-        for name in self._stage.plan.honest[:-1]:
-            doing = read_status(self._stage.people[name]).get("doing")
-            if not isinstance(doing, list) or not any(str(key).startswith("train:") for key in doing):
-                continue
-            await asyncio.sleep(MIN_SECONDS_TO_KILL)
-            pid = self._stage.processes.kill(name)
-            self._done.add("kill")
-            self._outcome.killed = name
-            self._stage.say(f"{name}'s process {pid} is killed with SIGKILL in mid-training")
-            await asyncio.sleep(2)
-            await self._stage.start_node(name)
-            self._stage.say(f"{name} is started again with the same command")
-            return
+        stage = self._stage
+        name = await self._someone_training()
+        pid = stage.processes.kill(name)
+        self._outcome.killed = name
+        stage.say(f"{name}'s process {pid} is killed with SIGKILL in mid-training")
+        await asyncio.sleep(2)
+        await stage.start_node(name)
+        stage.say(f"{name} is started again with the same command")
+
+    async def _someone_training(self) -> str:
+        """An honest operator whose status says that it trains; the last one is about to leave and is spared."""
+        while True:
+            for name in self._stage.plan.honest[:-1]:
+                doing = read_status(self._stage.people[name]).get("doing")
+                if isinstance(doing, list) and any(str(key).startswith("train:") for key in doing):
+                    return name
+            await asyncio.sleep(0.1)
 
     async def _sample_text(self, out: Path) -> None:
         """What the model writes, loaded as anybody would load it."""
@@ -351,11 +272,12 @@ class _Play:
         for person in stage.people.values():
             ledger = stage.market.reward_ledger.functions
             if await stage.market.call(ledger.creditOf(person.owner.address)):
-                await stage.processes.run(f"{person.name}-withdraw", person.home, "rewards", "withdraw")
+                config = load_config(person.home / "config.toml", HomeConfig)
+                async with open_wallet(person.home, config, person.owner) as wallet:
+                    await wallet.withdraw_rewards(person.owner.address, 0)
         stage.say("everybody has withdrawn what the ledger owed")
         self._note_statuses()
-        if self._baselines is not None:
-            await self._baselines
+        await asyncio.gather(*self._happenings.values())
         await stage.processes.stop_all()
         self._outcome.gas = await _gas_by_kind(stage)
         self._outcome.peak_mib = stage.processes.peak_mib
@@ -408,10 +330,3 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "items"):
         return dict(value)
     raise TypeError(type(value))
-
-
-def new_run_folder(root: Path) -> Path:
-    """runs/<time>-<pid>."""
-    folder = root / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
-    folder.mkdir(parents=True)
-    return folder

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from node.commands.ledger import as_record, show
-from node.devnet.demo import Outcome, Stage, write_json
+from node.devnet.demo import Outcome, write_json
+from node.devnet.stage import Stage
 from node.ledger import check_books, keep_books, read_events, read_gas
 from protocol.training.layout import parameter_count
 from protocol.training.spec import Spec, decode_spec

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from node.devnet.demo import Stage
+from node.devnet.stage import Stage
 from protocol.core.audit import CasePhase, Outcome
 from protocol.core.claim import Claim, ClaimStatus
 from protocol.core.job import Job

@@ -9,7 +9,7 @@ from protocol.chain.signer import recover_digest
 from protocol.core.audit import CasePhase
 from protocol.transport.server import BlobServer
 from protocol.transport.signing import RequestVerifier
-from verifier.compute import END_STATE, TRACE
+from verifier.files import END_STATE, TRACE
 from verifier.station import Station
 
 KINDS = {TRACE: "trace_blob", END_STATE: "state"}

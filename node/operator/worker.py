@@ -31,7 +31,7 @@ from protocol.runtime.errors import ChildFailed
 from protocol.transport.blobs import BlobStore
 from protocol.transport.errors import Unavailable
 from verifier.auditor import MAX_TRACE_BYTES
-from verifier.compute import END_STATE, PAYLOAD, TRACE
+from verifier.files import END_STATE, PAYLOAD, TRACE
 from verifier.inputs import JobInputs
 from verifier.replay import run_claim
 from verifier.station import Station

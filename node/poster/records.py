@@ -18,7 +18,7 @@ from protocol.core.units import format_tokens
 
 
 class RoundRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """`verdicts`: outcome by shard, "open" while the court sits. `loss`: of the checkpoint that the round ended in, in
+    """`is_drawn`: whether the sample is known. `verdicts`: outcome by shard, "open" while the court sits. `loss`: of the checkpoint that the round ended in, in
     nats a token on the validation split, computed by this program from bytes that hash to the digest agreed on chain;
     none where the spec asks for no measurement, or with the reason in `no_loss`.
     """
@@ -26,6 +26,7 @@ class RoundRecord(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     void: bool
     settled: bool
+    is_drawn: bool
     committed: list[int]
     accepted: list[int]
     sampled: list[int]
@@ -67,6 +68,7 @@ def round_record(round: Round, loss: float | None = None, no_loss: str = "") -> 
         number=round.number,
         void=round.voided,
         settled=round.status == RoundStatus.SETTLED,
+        is_drawn=round.draw.drawn,
         committed=bits(round.committed_map),
         accepted=bits(round.accepted_map),
         sampled=bits(round.draw.sampled_map),
@@ -126,6 +128,8 @@ def _what(record: Record) -> str:
 
 
 def _court(round: RoundRecord) -> str:
+    if not round.is_drawn:
+        return ""
     counts: dict[str, int] = {}
     for verdict in round.verdicts.values():
         counts[verdict] = counts.get(verdict, 0) + 1

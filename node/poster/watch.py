@@ -45,7 +45,7 @@ class Watch:
             round = await self._reader.market.round(self._reader.job_id, self._next)
             if not round.closed_at:
                 break
-            record = await self._closed(job, round)
+            record = await self._closed(round)
             if round.status != RoundStatus.SETTLED:
                 self._unsettled.add(self._next)
             self._next += 1
@@ -63,11 +63,12 @@ class Watch:
             self._state = state
             yield record
 
-    async def _closed(self, job: Job, round: Round) -> Record:
+    async def _closed(self, round: Round) -> Record:
         """Void rounds make no checkpoint, so a checkpoint's number is not its round's."""
         loss, no_loss = None, ""
         if not round.voided:
             loss, no_loss = await self._losses.try_measure(round.next, self._checkpoints + 1)
+        job = await self._reader.refresh()  # measuring took a while
         record = job_record("round", job, await self._books.read(job.job_id), round_record(round, loss, no_loss))
         self._checkpoints += not round.voided
         return record
