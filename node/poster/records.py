@@ -18,9 +18,11 @@ from protocol.core.units import format_tokens
 
 
 class RoundRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """`is_drawn`: whether the sample is known. `verdicts`: outcome by shard, "open" while the court sits. `loss`: of the checkpoint that the round ended in, in
-    nats a token on the validation split, computed by this program from bytes that hash to the digest agreed on chain;
-    none where the spec asks for no measurement, or with the reason in `no_loss`.
+    """`is_drawn`: whether the sample is known. `verdicts`: outcome by shard, "open" while the court sits.
+
+    `loss`: of the checkpoint that the round ended in, in nats a token on the validation split, computed by this program
+    from bytes that hash to the digest agreed on chain; none where the spec asks for no measurement, or for the reason
+    in `no_loss`.
     """
 
     number: int

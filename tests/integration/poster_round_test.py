@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ import pytest_asyncio
 
 from node.devnet.people import Person
 from node.poster.blobs import FolderStore
-from protocol.core.commitment import round_pot
+from protocol.core.audit import CasePhase
+from protocol.core.commitment import case_id, round_pot
 from protocol.core.round import Round, RoundStatus
+from protocol.core.trace import decode_trace, trace_root
 from protocol.runtime.config import load_config
 from protocol.training.data import shard_digest
 from protocol.training.pack import PackResult
@@ -23,6 +26,7 @@ from protocol.transport.server import BlobServer
 from tests.integration.poster_fixtures import Bench, pack_tiny, poster_bench, write_job
 from verifier import compute
 from verifier.actions import OpenRound
+from verifier.files import END_STATE, PAYLOAD, TRACE
 from verifier.station import HomeConfig, open_station
 from verifier.upkeep import plan_upkeep
 
@@ -71,7 +75,7 @@ async def play_round(played: Played, folder: Path) -> None:
         sender = played.bench.sender(person)
         await sender.submit_and_confirm(f"claim:{shard}", book.claim(job_id, 0, [shard]))
         result = train(played, spec, base, shard, 0 if shard == FORGED else shard, folder / f"run{shard}")
-        payloads[str(shard)] = str(folder / f"run{shard}" / compute.PAYLOAD)
+        payloads[str(shard)] = str(folder / f"run{shard}" / PAYLOAD)
         played.store.put(Path(payloads[str(shard)]).read_bytes())
         opening = tuple(bytes.fromhex(result[part]) for part in ("payload", "trace", "state"))
         await sender.submit_and_confirm(f"commit:{shard}", book.commit(job_id, 0, shard, opening))
@@ -96,22 +100,42 @@ def train(played: Played, spec: str, base: Path, shard: int, data: int, out: Pat
     )
 
 
-async def settle_round(played: Played, person: Person) -> Round:
-    """Do what is due until the round is settled; no auditor is awake, so the sample cannot be judged."""
+async def go_on(played: Played, person: Person, is_there: Callable[[Round], bool]) -> Round:
+    """Do what anyone may do, with time passing, until the round is as wanted."""
     config = load_config(person.home / "config.toml", HomeConfig)
     async with open_station(person.home, config, person.operator) as station:
         loader, executor = station.loader(), station.executor()
-        for _ in range(60):
+        for _ in range(200):
             snapshot = await loader.load()
             await station.follow(snapshot)
             for action in plan_upkeep(snapshot):
                 if not isinstance(action, OpenRound):
                     await executor.execute(action)
             round = await station.market.round(played.job_id, 0)
-            if round.status == RoundStatus.SETTLED:
+            if is_there(round):
                 return round
-            await played.bench.chain.advance(60)
-    raise AssertionError("the round was not settled")
+            await played.bench.chain.advance(10)
+    raise AssertionError("the round did not get there")
+
+
+def has_seat(round: Round) -> bool:
+    return FORGED in round.cases and round.cases[FORGED].phase == CasePhase.COMMITTING
+
+
+async def open_trace(played: Played) -> None:
+    """A seat commits and demands the forger's trace, and the forger opens it on chain."""
+    case = (await go_on(played, played.bench.people[5], has_seat)).cases[FORGED]
+    court, ident = played.bench.market.audit_court.functions, case_id(played.job_id, 0, FORGED)
+    seat = next(p for p in played.bench.people if p.operator.address == case.seats[0].operator)
+    auditor = played.bench.sender(seat)
+    await auditor.submit_and_confirm("commit", court.commitAudit(ident, 0, b"\7" * 32))
+    await auditor.submit_and_confirm("demand", court.demandTrace(ident))
+    folder = played.bench.folder / f"run{FORGED}"
+    rows = decode_trace((folder / TRACE).read_bytes(), 4)
+    parts = [hashlib.sha256((folder / name).read_bytes()).digest() for name in (PAYLOAD, END_STATE)]
+    table = [(row.step, row.loss, row.grad_norm, row.sketch, row.state) for row in rows]
+    call = court.openTrace(ident, (parts[0], trace_root(rows), parts[1]), table)
+    await played.bench.sender(played.bench.people[FORGED]).submit_and_confirm("open", call)
 
 
 async def watch(played: Played) -> list[dict[str, Any]]:
@@ -205,7 +229,7 @@ async def test_a_rotten_copy_is_fetched_again_and_a_changed_byte_is_refused(play
 
 def payload_paths(played: Played) -> list[Path]:
     """Without them a checkpoint cannot be rebuilt either."""
-    runs = [played.bench.folder / f"run{shard}" / compute.PAYLOAD for shard in range(2)]
+    runs = [played.bench.folder / f"run{shard}" / PAYLOAD for shard in range(2)]
     return [played.store.path(played.store.put(run.read_bytes())) for run in runs]
 
 
@@ -213,6 +237,17 @@ def flip(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
+
+
+async def test_a_trace_that_was_opened_on_chain_is_compared_as_well(played: Played) -> None:
+    await open_trace(played)
+    found = await played.bench.run("verifier", "check", played.job, "0", str(FORGED), "--json")
+    assert found.exit_code == 11, found.output + found.stderr
+    check = json.loads(found.stdout)
+    zones = {test["name"]: test["zone"] for test in check["tests"]}
+    assert check["is_trace_open"] and zones["loss trace"] == zones["pseudo-gradient (cell)"] == "fraud"
+    assert check["step"] == 1
+    assert (await watch(played))[0]["round"]["verdicts"] == {"0": "open", "1": "open"}
 
 
 async def left_the_round(played: Played) -> int:
@@ -225,7 +260,7 @@ async def left_the_round(played: Played) -> int:
 
 
 async def test_settled_money_is_spent_and_the_rest_comes_back(played: Played) -> None:
-    await settle_round(played, played.bench.people[5])
+    await go_on(played, played.bench.people[5], lambda round: round.status == RoundStatus.SETTLED)
     terms = await played.bench.market.terms(played.job_id)
     told = await watch(played)
     assert told[0]["round"]["settled"] and told[0]["round"]["paid"] == [0, 1]

@@ -31,6 +31,7 @@ def a_round(**changes: object) -> RoundRecord:
         "number": 1,
         "void": False,
         "settled": False,
+        "is_drawn": True,
         "committed": [0, 1],
         "accepted": [0, 1],
         "sampled": [1],
@@ -65,6 +66,7 @@ def test_amounts_are_exact_wei_in_text() -> None:
             "round 1 closed  accepted 2/2  sampled 1 (1 open)  loss 4.2500  spent",
         ),
         (job_record("round", JOB, MONEY, a_round(loss=None, no_loss="gone")), "no loss: gone"),
+        (job_record("round", JOB, MONEY, a_round(is_drawn=False)), "accepted 2/2  loss 4.2500"),
         (job_record("round", JOB, MONEY, a_round(void=True)), "round 1 is void  spent"),
         (
             job_record("settled", JOB, MONEY, a_round(paid=[0], unpaid=[1], verdicts={"1": "fraud"})),
