@@ -149,21 +149,8 @@ async def _compare(
 ) -> Check:
     case = round.cases.get(check.shard)
     rows = await _public_rows(reader, round, check.shard, opening)
-    trace = folder / "opened.json"
-    if rows is not None:
-        await asyncio.to_thread(trace.write_bytes, encode_trace(rows))
-    base = await reader.inputs.base(round)
-    committed = {name: getattr(opening, f).hex() for name, f in _COMMITTED.items()}
-    judgement = await reader.station.compute.call(
-        "judge",
-        spec=await reader.inputs.spec_path(),
-        base=str(base),
-        own=str(folder),
-        committed=committed,
-        payload=str(payload),
-        trace=str(trace) if rows is not None else None,
-        end_state=None,
-    )
+    committed = {name: getattr(opening, attribute).hex() for name, attribute in _COMMITTED.items()}
+    judgement = await _judge(reader, round, committed, payload, folder, rows)
     verdict, notes = conclude(
         judgement["finding"],
         judgement["tests"],
@@ -172,7 +159,6 @@ async def _compare(
         is_equal=all(own[name] == digest for name, digest in committed.items()),
         is_bf16=TOLERANCE_CLASSES[reader.inputs.terms.tolerance_class] == "bf16",
     )
-    manifest = await reader.inputs.manifest()
     return replace(
         check,
         verdict=verdict,
@@ -180,15 +166,45 @@ async def _compare(
         is_trace_open=rows is not None,
         tests=judgement["tests"],
         notes=notes,
-        digests={
-            "spec": reader.inputs.terms.spec_digest.hex(),
-            "manifest": (await reader.inputs.spec()).data.manifest,
-            "base": round.base.hex(),
-            "shard": shard_digest(manifest, check.round, check.shard, reader.inputs.terms.shards_per_round),
-            **committed,
-        },
+        digests={**await _digests(reader, round, check.shard), **committed},
         own=dict(own),
     )
+
+
+async def _judge(
+    reader: JobReader,
+    round: Round,
+    committed: Mapping[str, str],
+    payload: Path,
+    folder: Path,
+    rows: Sequence[TraceRow] | None,
+) -> Mapping[str, Any]:
+    """The three tests, as a panel's seat runs them, with what is public."""
+    trace = folder / "opened.json"
+    if rows is not None:
+        await asyncio.to_thread(trace.write_bytes, encode_trace(rows))
+    judgement: Mapping[str, Any] = await reader.station.compute.call(
+        "judge",
+        spec=await reader.inputs.spec_path(),
+        base=str(await reader.inputs.base(round)),
+        own=str(folder),
+        committed=dict(committed),
+        payload=str(payload),
+        trace=str(trace) if rows is not None else None,
+        end_state=None,
+    )
+    return judgement
+
+
+async def _digests(reader: JobReader, round: Round, shard: int) -> dict[str, str]:
+    """The names of the public inputs."""
+    manifest, terms = await reader.inputs.manifest(), reader.inputs.terms
+    return {
+        "spec": terms.spec_digest.hex(),
+        "manifest": (await reader.inputs.spec()).data.manifest,
+        "base": round.base.hex(),
+        "shard": shard_digest(manifest, round.number, shard, terms.shards_per_round),
+    }
 
 
 async def _public_rows(reader: JobReader, round: Round, shard: int, opening: Opening) -> list[TraceRow] | None:
