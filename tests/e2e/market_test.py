@@ -1,0 +1,92 @@
+"""The whole market with real processes on a real chain, in its short form; everything else about it is looked up here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One run of `gradmarket demo --quick` for all tests of this module."""
+    runs = tmp_path_factory.mktemp("runs")
+    command = [sys.executable, "-m", "node.cli", "demo", "--quick", "--runs", str(runs)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    (folder,) = runs.iterdir()
+    (folder / "output.txt").write_text(done.stdout)
+    return folder
+
+
+def events(run: Path, name: str) -> list[dict[str, Any]]:
+    records = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
+    return [record["args"] for record in records if record["event"] == name]
+
+
+def names(run: Path) -> dict[str, str]:
+    found: dict[str, str] = json.loads((run / "names.json").read_text())
+    return found
+
+
+def test_every_round_closes_with_one_checkpoint_that_its_attesters_computed_alone(run: Path) -> None:
+    closed = events(run, "RoundClosed")
+    assert [args["round"] for args in closed] == [0, 1, 2]
+    for args in closed:
+        votes = [vote for vote in events(run, "Attested") if vote["round"] == args["round"]]
+        agreeing = sum(v["weight"] for v in votes if (v["bitmap"], v["next"]) == (args["acceptedMap"], args["next"]))
+        assert 3 * agreeing > 2 * 6
+
+
+def test_each_shard_of_each_round_is_committed_once(run: Path) -> None:
+    committed = [(args["round"], args["shard"]) for args in events(run, "Committed")]
+    assert sorted(committed) == [(round, shard) for round in range(3) for shard in range(6)]
+
+
+def test_the_cheat_and_nobody_else_is_slashed(run: Path) -> None:
+    slashed = {names(run)[args["owner"]] for args in events(run, "Slashed")}
+    assert slashed == {"mallory"}
+
+
+def test_every_shard_of_the_cheat_that_was_judged_is_fraud_and_unpaid(run: Path) -> None:
+    who = names(run)
+    cheated = {(a["round"], a["shard"]) for a in events(run, "Committed") if who[a["operator"]] == "mallory"}
+    paid = {(a["round"], a["shard"]) for a in events(run, "ClaimSettled") if a["reward"]}
+    verdicts = events(run, "VerdictReached")
+    assert sum(who[args["owner"]] == "mallory" and args["outcome"] == 3 for args in verdicts) >= 1
+    assert all(args["outcome"] == 1 for args in verdicts if who[args["owner"]] != "mallory")
+    assert not cheated & paid, "the cheat was on probation, so all its claims were sampled"
+
+
+def test_the_operator_that_was_killed_lost_no_claim(run: Path) -> None:
+    assert "is killed with SIGKILL" in (run / "output.txt").read_text()
+    assert events(run, "Lapsed") == []
+
+
+def test_the_books_balance_again_from_the_saved_chain(run: Path) -> None:
+    command = [sys.executable, "-m", "node.cli", "demo", "prove", str(run)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "the books balance" in done.stdout
+
+
+def test_the_money_is_where_it_belongs(run: Path) -> None:
+    books = json.loads((run / "accounts.json").read_text())
+    assert books["still_credited"] == "0"
+    assert books["in_pots"] == books["court_fund"]
+    poster = next(a for a in books["accounts"].values() if a["name"] == "poster")
+    assert 0 < int(poster["refunded"]) < int(poster["funded"])
+
+
+def test_the_model_loads_in_transformers_and_its_loss_fell(run: Path) -> None:
+    losses = [loss for _, loss in json.loads((run / "loss.json").read_text())["this market"]]
+    assert len(losses) == 3
+    assert losses == sorted(losses, reverse=True)
+    assert (run / "sample.txt").read_text().startswith("ROMEO:")
+    assert (run / "model" / "model.safetensors").exists()
