@@ -111,7 +111,30 @@ class RevealAudit(OnSeat):
     """Compare, then reveal the finding. May take long."""
 
 
+# What an auditor does of its own accord -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OnCommitment(OnRound):
+    """About one committed claim."""
+
+    shard: int
+    commitment: bytes
+
+    @property
+    def key(self) -> str:
+        return f"{super().key}:{self.shard}"
+
+
+class Recheck(OnCommitment):
+    """Run an accepted claim again and compare its payload. Takes long."""
+
+
+class ChallengeClaim(OnCommitment):
+    """Doubt a claim before the court, with a bond."""
+
+
 Action = (
     OpenRound | CloseJob | AdvanceRound | DrawSample | Convene | Settle | AdvanceCase
-    | Reexecute | CommitAudit | RevealAudit
+    | Reexecute | CommitAudit | RevealAudit | Recheck | ChallengeClaim
 )  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -36,12 +37,13 @@ from protocol.runtime.process import ComputeProcess
 from protocol.training.checkpoint import end_state_bytes
 from protocol.transport.errors import BlobTooLarge, Unavailable
 from protocol.transport.signing import RequestSigner
-from verifier.actions import CommitAudit, OnSeat, Reexecute, RevealAudit
+from verifier.actions import ChallengeClaim, CommitAudit, OnSeat, Recheck, Reexecute, RevealAudit
 from verifier.errors import InputsUnavailable
 from verifier.files import END_STATE, TRACE
 from verifier.inputs import JobInputs
 from verifier.replay import run_claim
 
+RUNS_BEFORE_DOUBT = 2
 MAX_TRACE_BYTES = 32 * 2**20
 FINDINGS = {"match": Finding.MATCH, "reject": Finding.REJECT, "fraud": Finding.FRAUD}
 
@@ -116,6 +118,36 @@ class Auditor:
         await self._records.note(f"finding/{_key(action)}", {"finding": finding.name, "step": step})
         await self._send_reveal(action, record, seed, opening, finding, step, rows)
 
+    # -- of its own accord
+
+    async def recheck(self, action: Recheck) -> None:
+        """Run an accepted claim that nobody asked about; the finding rests on the payload alone.
+
+        A mismatch is run once more before it is believed: memory errors are more common than cheats.
+        """
+        inputs = self._inputs(action.job_id)
+        round = await self._market.round(action.job_id, action.round)
+        claim = round.claims[action.shard]
+        opening = (await inputs.openings_of(round)).get(action.shard)
+        if opening is None:
+            return
+        entry = self._operator(claim.operator)
+        payload = await inputs.payload(opening, entry.endpoint if entry else None)
+        folder = self._folder / f"own-{action.commitment.hex()}"
+        for _ in range(RUNS_BEFORE_DOUBT):
+            await run_claim(inputs, self._compute, round, action.shard, folder)
+            judgement = await self._compare(inputs, round, folder, opening, payload, None, None)
+            if judgement["finding"] != "fraud":
+                break
+        await self._records.record(recheck_key(action.commitment), judgement)
+        self._log.info("claim_rechecked", round=action.round, shard=action.shard, **judgement)
+        await asyncio.to_thread(shutil.rmtree, folder)
+
+    async def challenge(self, action: ChallengeClaim) -> None:
+        call = self._market.audit_court.functions.challenge(action.job_id, action.round, action.shard)
+        await self._sender.submit_and_confirm(f"challenge:{action.key}", call)
+        self._log.info("claim_challenged", round=action.round, shard=action.shard)
+
     # -- finding
 
     async def _find(
@@ -161,19 +193,39 @@ class Auditor:
         data = await self._ask(action, claim, endpoint, END_STATE, end_state_bytes(await inputs.spec()))
         if data is not None:
             await asyncio.to_thread(end_state.write_bytes, data)
+        return await self._compare(
+            inputs,
+            round,
+            self._run(action),
+            opening,
+            payload,
+            trace if rows is not None else None,
+            end_state if data is not None else None,
+        )
+
+    async def _compare(
+        self,
+        inputs: JobInputs,
+        round: Round,
+        own: Path,
+        opening: Opening,
+        payload: Path,
+        trace: Path | None,
+        end_state: Path | None,
+    ) -> dict[str, Any]:
         judgement: dict[str, Any] = await self._compute.call(
             "judge",
             spec=await inputs.spec_path(),
             base=str(await inputs.base(round)),
-            own=str(self._run(action)),
+            own=str(own),
             committed={
                 "payload": opening.payload_digest.hex(),
                 "trace": opening.trace_root.hex(),
                 "state": opening.state_digest.hex(),
             },
             payload=str(payload),
-            trace=str(trace) if rows is not None else None,
-            end_state=str(end_state) if data is not None else None,
+            trace=str(trace) if trace else None,
+            end_state=str(end_state) if end_state else None,
         )
         return judgement
 
@@ -243,6 +295,11 @@ class Auditor:
 
     def _seat(self, action: OnSeat, salt: bytes) -> Seat:
         return Seat(action.case_id, action.seat, self._sender.address, salt)
+
+
+def recheck_key(commitment: bytes) -> str:
+    """Where the result of an own check is recorded."""
+    return f"recheck/{commitment.hex()}"
 
 
 def _key(action: OnSeat) -> str:

@@ -34,16 +34,23 @@ def verifier() -> None:
 
 
 @verifier.command("run")
+@click.option(
+    "--sample",
+    type=click.FloatRange(0, 1),
+    default=0.05,
+    show_default=True,
+    help="Share of unsampled claims to check of one's own accord, and to challenge when they are false.",
+)
 @click.option("--quiet", is_flag=True, help="Log to HOME/log/verifier.jsonl only.")
 @click.pass_obj
-def run(home: Home, quiet: bool) -> None:
-    """Sit on panels with keys.operator, until Ctrl-C."""
+def run(home: Home, sample: float, quiet: bool) -> None:
+    """Sit on panels with keys.operator and check claims of one's own accord, until Ctrl-C."""
     configure_logging(home.path / "log" / "verifier.jsonl", console=not quiet)
     config = home.config
     if config.keys.operator is None:
         raise ConfigError("config.toml: keys.operator is missing; expected the path of a key file (`wallet new`)")
     password = read_password(config.keys.password, f"Password of {config.keys.operator.name}: ")
-    asyncio.run(run_verifier(home.path, config, load_key(config.keys.operator, password)))
+    asyncio.run(run_verifier(home.path, config, load_key(config.keys.operator, password), sample))
 
 
 @verifier.command("check")

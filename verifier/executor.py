@@ -11,19 +11,21 @@ from verifier.actions import (
     Action,
     AdvanceCase,
     AdvanceRound,
+    ChallengeClaim,
     CloseJob,
     CommitAudit,
     Convene,
     DrawSample,
     OnJob,
     OpenRound,
+    Recheck,
     Reexecute,
     RevealAudit,
     Settle,
 )
 from verifier.auditor import Auditor
 
-LONG = (Reexecute, RevealAudit)  # run beside the turns of the loop
+LONG = (Reexecute, RevealAudit, Recheck)  # run beside the turns of the loop
 
 
 class Executor:
@@ -41,6 +43,10 @@ class Executor:
                 await self._auditor.commit(action)
             case RevealAudit():
                 await self._auditor.reveal(action)
+            case Recheck():
+                await self._auditor.recheck(action)
+            case ChallengeClaim():
+                await self._auditor.challenge(action)
             case _:
                 await self._move(action, self._call(action))
 

@@ -25,7 +25,16 @@ backend_option = click.option("--backend", type=click.Choice(BACKENDS), default=
 
 @click.group(invoke_without_command=True)
 @click.option("--quick", is_flag=True, help="Three rounds, no baselines.")
-@click.option("--cheat", type=click.Choice(sorted(CHEATS)), default="extrapolate", show_default=True)
+@click.option(
+    "--cheat",
+    "cheats",
+    type=click.Choice(sorted(CHEATS)),
+    multiple=True,
+    default=("extrapolate",),
+    show_default=True,
+    help="How a cheat cheats; up to three times.",
+)
+@click.option("--sample", type=click.FloatRange(0, 1), help="What the auditor checks of its own accord.")
 @click.option(
     "--runs",
     type=click.Path(path_type=Path, file_okay=False),
@@ -35,22 +44,28 @@ backend_option = click.option("--backend", type=click.Choice(BACKENDS), default=
 )
 @backend_option
 @click.pass_context
-def demo(ctx: click.Context, quick: bool, cheat: str, runs: Path, backend: str) -> None:
+def demo(
+    ctx: click.Context, quick: bool, cheats: tuple[str, ...], sample: float | None, runs: Path, backend: str
+) -> None:
     """Run the whole market on this machine: train, verify, pay, slash."""
     if ctx.invoked_subcommand is None:
-        asyncio.run(_run(quick, cheat, runs, backend))
+        asyncio.run(_run(quick, cheats, sample, runs, backend))
 
 
-async def _run(quick: bool, cheat: str, runs: Path, backend: str) -> None:
+async def _run(quick: bool, cheats: tuple[str, ...], sample: float | None, runs: Path, backend: str) -> None:
     from dataclasses import replace
 
     from node.commands.ledger import make_console
     from node.devnet.demo import play
     from node.devnet.report import write_report
     from node.devnet.screen import Screen
-    from node.devnet.stage import QUICK, DemoPlan, new_run_folder, set_stage
+    from node.devnet.stage import CHEATERS, QUICK, DemoPlan, new_run_folder, set_stage
 
-    plan = replace(QUICK if quick else DemoPlan(), cheat_kind=cheat, backend=backend)
+    if len(cheats) > len(CHEATERS):
+        raise click.UsageError(f"--cheat: at most {len(CHEATERS)} times, have {len(cheats)}")
+    plan = replace(QUICK if quick else DemoPlan(), cheats=tuple(zip(CHEATERS, cheats, strict=False)), backend=backend)
+    if sample is not None:
+        plan = replace(plan, sample=sample)
     folder = new_run_folder(runs.absolute())
     console = make_console()
     with Screen(console) as screen:

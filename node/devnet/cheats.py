@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,25 @@ def invent(trainer: Trainer, base: Checkpoint, tokens: Tokens, job_id: bytes, ro
     return _result(trainer, base, end, rows)
 
 
-CHEATS: dict[str, Cheat] = {"extrapolate": extrapolate, "invent": invent}
+def sleeper(trainer: Trainer, base: Checkpoint, tokens: Tokens, job_id: bytes, round: int, shard: int) -> ClaimResult:
+    """Work honestly until probation is over, then extrapolate: only the sample and the auditors can find it."""
+    if round == 0:
+        return trainer.train(base, tokens, job_id=job_id, round=round, shard=shard)
+    return extrapolate(trainer, base, tokens, job_id, round, shard)
+
+
+def withhold(trainer: Trainer, base: Checkpoint, tokens: Tokens, job_id: bytes, round: int, shard: int) -> ClaimResult:
+    """Commit to a payload that nobody, not even its operator, can serve."""
+    result = trainer.train(base, tokens, job_id=job_id, round=round, shard=shard)
+    return replace(result, payload=b"")
+
+
+CHEATS: dict[str, Cheat] = {
+    "extrapolate": extrapolate,
+    "invent": invent,
+    "sleeper": sleeper,
+    "withhold": withhold,
+}
 
 
 def train(spec: str, base: str, manifest: str, data: str, job: str, round: int, shard: int, out: str) -> dict[str, Any]:

@@ -62,10 +62,11 @@ async def play(stage: Stage, show: Callable[[Job], None]) -> Outcome:
     job_id = await _post(stage, blobs)
     outcome = Outcome(stage.folder, job_id, stage.names)
     write_json(stage.folder / "names.json", outcome.names)
-    for name in (*stage.plan.honest, stage.plan.cheat):
+    for name in (*stage.plan.honest, *stage.plan.cheaters):
         await stage.start_node(name)
     auditor = stage.people[stage.plan.auditor]
-    await stage.processes.start(auditor.name, auditor.home, "verifier", "run", "--quiet")
+    sample = ("--sample", str(stage.plan.sample))
+    await stage.processes.start(auditor.name, auditor.home, "verifier", "run", "--quiet", *sample)
     poster = stage.people["poster"].home
     await stage.processes.start("watch", poster, "job", "watch", job_id.hex(), "--json", "--until-done")
     stage.processes.running["watch"].expected = True
@@ -255,7 +256,7 @@ class _Play:
         await asyncio.gather(*(train(title, method) for title, method in names.items()))
 
     def _note_statuses(self) -> None:
-        for name in (*self._stage.plan.honest, self._stage.plan.cheat, self._stage.plan.joiner):
+        for name in (*self._stage.plan.honest, *self._stage.plan.cheaters, self._stage.plan.joiner):
             if status := read_status(self._stage.people[name]):
                 self._outcome.statuses[name] = dict(status)
 

@@ -39,17 +39,22 @@ class DemoPlan:
     rounds: int = ROUNDS
     shards: int = SHARDS_PER_ROUND
     honest: tuple[str, ...] = ("ada", "ben", "cleo", "dora", "emil")
-    cheat: str = "mallory"
+    cheats: tuple[tuple[str, str], ...] = (("mallory", "extrapolate"),)  # (name, kind of cheat)
     auditor: str = "vera"
     joiner: str = "finn"
-    cheat_kind: str = "extrapolate"
     kill_in: int = 2
     join_in: int = 3
     leave_in: int = 5
+    sample: float = 0.2  # what the auditor checks of its own accord
     baselines: bool = True
     backend: str = "auto"
 
+    @property
+    def cheaters(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.cheats)
 
+
+CHEATERS = ("mallory", "trudy", "oscar")  # their names, in the order of the cheats asked for
 QUICK = DemoPlan(rounds=3, kill_in=1, join_in=2, leave_in=3, baselines=False)
 
 
@@ -72,7 +77,8 @@ class Stage:
         return dict(pairs)
 
     async def start_node(self, name: str) -> None:
-        cheat = ["--cheat", self.plan.cheat_kind] if name == self.plan.cheat else []
+        kind = dict(self.plan.cheats).get(name)
+        cheat = ["--cheat", kind] if kind else []
         await self.processes.start(name, self.people[name].home, "node", "run", "--quiet", *cheat)
 
 
@@ -89,7 +95,7 @@ async def set_stage(folder: Path, plan: DemoPlan, say: Say) -> AsyncIterator[Sta
         deployment.save(folder / "deployment.json")
         say(f"{chain.backend} at {chain.url}, contracts of preset dev deployed")
         market = Market(connection, deployment)
-        everyone = ("poster", *plan.honest, plan.cheat, plan.auditor, plan.joiner)
+        everyone = ("poster", *plan.honest, *plan.cheaters, plan.auditor, plan.joiner)
         people = {
             name: create_person(name, folder / "homes", chain.url, chain.chain_id, folder / "deployment.json")
             for name in everyone
