@@ -87,7 +87,14 @@ class Auditor:
             root = audit_root(await self._rows(action), self._seat(action, salt))
         except InputsUnavailable as error:
             root, missing = secrets.token_bytes(32), str(error)
-        entry = {"salt": salt.hex(), "root": root.hex(), "seat": action.seat, "missing": missing}
+        entry = {
+            "job": action.job_id.hex(),
+            "round": action.round,
+            "seat": action.seat,
+            "salt": salt.hex(),
+            "root": root.hex(),
+            "missing": missing,
+        }
         await self._records.record(_key(action), entry)
 
     async def commit(self, action: CommitAudit) -> None:

@@ -62,11 +62,15 @@ class ServeConfig(Config, frozen=True, kw_only=True):
 
 
 class WorkConfig(Config, frozen=True, kw_only=True):
-    """`jobs`: ids in hex, none for all. `claims`: held at once. `nice`: of the compute process."""
+    """`jobs`: ids in hex, none for all. `claims`: held at once. `nice`: of the compute process.
+
+    `keep_rounds`: settled rounds whose artefacts stay on this disk.
+    """
 
     jobs: tuple[str, ...] = ()
     claims: int = 1
     nice: int = 5
+    keep_rounds: int = 64
 
 
 class HomeConfig(Config, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from node.operator.actions import LONG as LONG_WORK
 from node.operator.actions import NodeAction, OnClaim
 from node.operator.peers import open_server
 from node.operator.planner import GAS_PER_CLAIM, OwnState, plan_work, why_idle
+from node.operator.tidy import tidy
 from node.operator.worker import Worker, result_key
 from protocol.core.audit import CasePhase
 from protocol.core.round import Round, RoundStatus
@@ -32,6 +33,7 @@ from verifier.upkeep import plan_upkeep
 
 INTERVAL = 1.0  # seconds between turns
 STUCK_AFTER = 900.0  # seconds without progress after which a supervisor should start the process anew
+TURNS_TO_TIDY = 600  # about ten minutes
 DRAIN = "drain"  # a file in the home: take no new claims, leave when nothing is open
 NODE_ACTIONS = NodeAction
 
@@ -79,6 +81,8 @@ class NodeService:
     async def _load(self) -> Reading:
         snapshot = await self._loader.load()
         await self._station.follow(snapshot)
+        if self.service.turns % TURNS_TO_TIDY == 0:
+            await tidy(self._station, self._worker.private, snapshot.jobs)
         reading = Reading(snapshot, {job.job_id: await self._state(job, snapshot) for job in snapshot.jobs})
         self._reading = reading
         return reading

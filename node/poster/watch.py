@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
-from web3.exceptions import Web3Exception
-
 from node.poster.errors import BooksDisagree
 from node.poster.losses import Losses
 from node.poster.money import Books
@@ -22,7 +20,7 @@ from verifier.jobs import JobReader
 INTERVAL = 1.0  # seconds between looks
 LONGEST_PAUSE = 30.0  # seconds between looks at a chain that does not answer
 TRIES = 3  # looks that may fail in a row where the command is to end by itself
-HICCUPS = (ChainUnavailable, Refused, BooksDisagree, Web3Exception)  # the next look may do better
+HICCUPS = (ChainUnavailable, Refused, BooksDisagree)  # the next look may do better
 
 
 class Watch:

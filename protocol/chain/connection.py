@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from web3 import AsyncWeb3
-from web3.exceptions import Web3Exception
+from web3.exceptions import BlockNotFound, Web3Exception
 from web3.middleware import AttributeDictMiddleware, ExtraDataToPOAMiddleware
 from web3.types import BlockIdentifier
 
@@ -41,8 +41,13 @@ class Connection:
         return self._provider.urls
 
     async def head(self, block: BlockIdentifier = "latest") -> Head:
-        """The newest block, or the one asked for; raises web3's BlockNotFound when there is none."""
-        found: Any = await self.w3.eth.get_block(block)
+        """The newest block, or the one asked for; raises web3's BlockNotFound when there is none, Refused otherwise."""
+        try:
+            found: Any = await self.w3.eth.get_block(block)
+        except BlockNotFound:
+            raise
+        except Web3Exception as error:
+            raise Refused(f"the RPC node does not show block {block!r}: {rpc_message(error)}") from error
         return Head(
             number=int(found["number"]),
             hash=found["hash"].to_0x_hex(),

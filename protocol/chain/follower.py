@@ -117,7 +117,7 @@ class Follower:
     async def _finalised(self, head: int) -> int:
         try:
             return (await self._connection.head("finalized")).number
-        except Web3Exception:
+        except (Web3Exception, Refused):
             return head - TAIL_BLOCKS  # a chain without that notion
 
     async def _check_fork(self, position: _Position) -> Rollback | None:

@@ -141,7 +141,10 @@ class Market:
         return int(await self.call(self.dev_token.functions.balanceOf(account)))
 
     async def gas_balance(self, account: str) -> int:
-        return int(await self.connection.w3.eth.get_balance(AsyncWeb3.to_checksum_address(account)))
+        try:
+            return int(await self.connection.w3.eth.get_balance(AsyncWeb3.to_checksum_address(account)))
+        except Web3Exception as error:
+            raise shipped_errors().explain(error) from error
 
     async def pots(self, keys: Iterable[bytes]) -> list[int]:
         return [int(await self.call(self.reward_ledger.functions.potOf(key))) for key in keys]
