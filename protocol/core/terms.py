@@ -12,6 +12,9 @@ from protocol.core.units import BPS, format_tokens
 SEATS_RESERVED = 3  # audit fees held for each sampled claim
 SEAT_LOCK_REWARDS = 40  # rewards of a ticket's lock that a seat occupies
 CHALLENGE_FEES = 7
+MOST_FEE_REWARDS = 10
+MOST_INNER_STEPS = 1024  # a demanded trace is opened in one transaction
+MOST_WINDOW = 30 * 24 * 3600  # seconds
 LOSS_TOLERANCE = {"fp32": 5_000, "bf16": 2_000_000}  # units of 1e-9
 TOLERANCE_CLASSES = ("fp32", "bf16")
 
@@ -90,17 +93,19 @@ def check_terms(terms: Terms, preset: Preset) -> None:
     _check_range("rounds", terms.rounds, 1, 2**32 - 1)
     _check_range("reward_per_shard", terms.reward_per_shard, 1, 2**96 - 1)
     _check_range("bond_per_shard", terms.bond_per_shard, 0, 2**96 - 1)
-    _check_range("inner_steps", terms.inner_steps, 3, 2**16 - 1)
+    _check_range("inner_steps", terms.inner_steps, 3, MOST_INNER_STEPS)
     _check_range("shards_per_round", n, 1, 256)
     _check_range("min_shards", terms.min_shards, 1, max(1, n // 2))
     _check_range("probation_slots", terms.probation_slots, 1, n)
     _check_range("audit_rate_bps", terms.audit_rate_bps, 0, BPS)
-    _check_range("audit_fee", terms.audit_fee, terms.reward_per_shard, 2**96 - 1)
+    _check_range("audit_fee", terms.audit_fee, terms.reward_per_shard, MOST_FEE_REWARDS * terms.reward_per_shard)
     _check_range("tolerance_class", terms.tolerance_class, 0, 1)
     least = LOSS_TOLERANCE[TOLERANCE_CLASSES[terms.tolerance_class]]
     _check_range("loss_tolerance", terms.loss_tolerance, least, 50_000_000)
-    for name, value in vars(terms.windows).items():
-        _check_range(f"windows.{name}", value, preset.min_demand if name == "demand" else 1, 2**32 - 1)
+    windows = terms.windows
+    least_of = {"demand": preset.min_demand, "audit_commit": windows.train, "audit_reveal": preset.min_demand}
+    for name, value in vars(windows).items():
+        _check_range(f"windows.{name}", value, max(1, least_of.get(name, 1)), MOST_WINDOW)
     need = least_bond(terms.reward_per_shard, terms.audit_rate_bps, preset.detection_bps)
     if terms.bond_per_shard < need:
         raise TermsError(
