@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.30;
+
+import {World} from "./World.sol";
+import {Reveal} from "../contracts/interfaces/IAuditCourt.sol";
+import {ClaimOpening, Finding, Outcome, RoundStatus, Seat, Terms, TraceRow} from "../contracts/types/Types.sol";
+
+/// What every external call costs in a typical round of six shards: one traced claim has 64 steps, one claim is
+/// fraudulent and one is challenged. `docs/contracts/gas.md` is written from this by tests/contract/gas_table.py.
+contract GasTest is World {
+    uint256 private constant DEPLOYED_MOST = 24_576; // EIP-170
+    address private constant CONSOLE = address(0x000000000000000000636F6e736F6c652e6c6f67);
+
+    function setUp() public {
+        deploy();
+    }
+
+    function test_every_contract_fits_the_code_size_limit() public view {
+        fits("StakeVault", address(vault));
+        fits("RewardLedger", address(ledger));
+        fits("OperatorRegistry", address(registry));
+        fits("JobMarket", address(market));
+        fits("RoundBook", address(rounds));
+        fits("AuditCourt", address(court));
+    }
+
+    function fits(string memory name, address at) private view {
+        print(string.concat("size|", name, "|"), at.code.length);
+        yes(at.code.length <= DEPLOYED_MOST, "EIP-170");
+    }
+
+    function print(string memory line, uint256 value) private view {
+        (bool ok, ) = CONSOLE.staticcall(abi.encodeWithSignature("log(string,uint256)", line, value));
+        yes(ok, "printed");
+    }
+
+    /// Make a call as a transaction of `who` and print what its receipt would say.
+    function pay(string memory call, string memory when, address who, address target, bytes memory data) private {
+        vm.prank(who);
+        (bool ok, bytes memory answer) = target.call(data);
+        uint256 gas = vm.lastCallGas().gasTotalUsed;
+        if (!ok) {
+            assembly {
+                revert(add(answer, 32), mload(answer))
+            }
+        }
+        print(string.concat("gas|", call, "|", when, "|"), gas);
+    }
+
+    function typical() private pure returns (Terms memory t) {
+        t = terms();
+        t.innerSteps = 64;
+        t.auditRateBps = 2_000;
+        t.probationSlots = 6;
+    }
+
+    /// Each call is a transaction of its own: storage is cold, and refunds count.
+    /// forge-config: default.isolate = true
+    function test_a_typical_round_call_by_call() public {
+        people();
+        graduate6();
+        uint32 round = trainRound();
+        uint16[] memory sampled = drawRound(round);
+        judgeMatch(round, sampled[0]);
+        judgeFraud(round, sampled[1]);
+        doubtOne(round);
+        settleAll(round);
+        leave();
+    }
+
+    function people() private {
+        for (uint256 i; i < 8; ++i) {
+            uint256 key = 0xB0B + i;
+            Actor memory a = Actor(address(uint160(0x100000 + i)), vm.addr(key), address(uint160(0x200000 + i)), key);
+            actors.push(a);
+            mint(a.owner, STAKE);
+            vm.prank(a.owner);
+            token.approve(address(vault), STAKE);
+            bool show = i == 7;
+            bytes memory data = abi.encodeCall(vault.deposit, (a.owner, STAKE));
+            act(show, "StakeVault.deposit", "first of an owner", a.owner, address(vault), data);
+            bytes memory consented = consent(a.owner, a.operator, a.payout, key, type(uint256).max);
+            data = abi.encodeCall(
+                registry.register,
+                (a.operator, a.payout, "http://203.0.113.7:8700", "key", "class", type(uint256).max, consented)
+            );
+            act(show, "OperatorRegistry.register", "new operator", a.owner, address(registry), data);
+            data = abi.encodeCall(court.enroll, (a.operator, TICKET));
+            act(show, "AuditCourt.enroll", "first ticket of an owner", a.owner, address(court), data);
+        }
+    }
+
+    function act(bool show, string memory c, string memory w, address who, address to, bytes memory data) private {
+        if (show) return pay(c, w, who, to, data);
+        vm.prank(who);
+        (bool ok, ) = to.call(data);
+        yes(ok, c);
+    }
+
+    /// Six owners pass an audit, so that the round shown is one of known operators.
+    function graduate6() private {
+        post(terms(), 1);
+        graduate();
+        Terms memory t = typical();
+        uint256 amount = 2 * reservation(t);
+        mint(POSTER, amount);
+        vm.prank(POSTER);
+        token.approve(address(ledger), amount);
+        bytes memory data = abi.encodeCall(market.post, (t, "salt", amount, "http://203.0.113.7:8700"));
+        pay("JobMarket.post", "terms of 20 words", POSTER, address(market), data);
+        jobId = market.jobIdOf(POSTER, t.specDigest, "salt");
+    }
+
+    function trainRound() private returns (uint32 round) {
+        pay("RoundBook.open", "", address(1), address(rounds), abi.encodeCall(rounds.open, (jobId)));
+        for (uint16 s; s < 6; ++s) {
+            address who = actors[s].operator;
+            bytes memory data = abi.encodeCall(rounds.claim, (jobId, round, one(s)));
+            act(s == 5, "RoundBook.claim", "one shard", who, address(rounds), data);
+            data = abi.encodeCall(rounds.commit, (jobId, round, s, openingOf(round, s)));
+            act(s > 3, "RoundBook.commit", s == 5 ? "the last shard: seals" : "", who, address(rounds), data);
+        }
+        bytes32 next = keccak256("next");
+        for (uint256 i; i < 5; ++i) {
+            bytes memory data = abi.encodeCall(rounds.attest, (jobId, round, 63, next));
+            string memory when = i == 4 ? "the fifth of six: closes and pins" : "";
+            act(i > 2, "RoundBook.attest", when, actors[i].operator, address(rounds), data);
+        }
+        yes(statusOf(round) == RoundStatus.Closed, "closed");
+    }
+
+    function drawRound(uint32 round) private returns (uint16[] memory sampled) {
+        mine(2);
+        pay("RoundBook.draw", "two of six", address(1), address(rounds), abi.encodeCall(rounds.draw, (jobId, round)));
+        uint256 map = rounds.drawOf(jobId, round).sampledMap;
+        sampled = new uint16[](2);
+        uint256 n;
+        for (uint16 s; s < 6; ++s) if ((map >> s) & 1 == 1) sampled[n++] = s;
+        for (uint256 i; i < 2; ++i) {
+            bytes memory data = abi.encodeCall(court.convene, (jobId, round, one(sampled[i])));
+            act(i == 0, "AuditCourt.convene", "one case", address(1), address(court), data);
+        }
+    }
+
+    function judgeMatch(uint32 round, uint16 shard) private {
+        bytes32 id = court.caseIdOf(jobId, round, shard);
+        address who = seatsOf(id)[0].operator;
+        bytes memory data = abi.encodeCall(court.commitAudit, (id, 0, auditRoot(id, 0, 0)));
+        pay("AuditCourt.commitAudit", "the last seat: pins the rows", who, address(court), data);
+        pay("AuditCourt.demandTrace", "", who, address(court), abi.encodeCall(court.demandTrace, (id)));
+        mine(2);
+        data = abi.encodeCall(court.openTrace, (id, openingOf(round, shard), rowsOf(round, shard, 0)));
+        pay("AuditCourt.openTrace", "64 rows", actors[shard].operator, address(court), data);
+        data = abi.encodeCall(court.reveal, (id, 0, revealOf(id, 0, Finding.Match, 0)));
+        pay("AuditCourt.reveal", "Match of 64-step traces: decides level one", who, address(court), data);
+        yes(outcomeOf(id) == Outcome.Match, "judged");
+    }
+
+    function judgeFraud(uint32 round, uint16 shard) private {
+        bytes32 id = court.caseIdOf(jobId, round, shard);
+        judge(id, say(Finding.Fraud));
+        mine(2);
+        bytes memory data = abi.encodeCall(court.advance, (id));
+        pay("AuditCourt.advance", "seats two auditors", address(1), address(court), data);
+        judge(id, say(Finding.Fraud, Finding.Fraud));
+        seatAll(id);
+        commitAll(id);
+        mine(2);
+        reveal(id, 3, Finding.Fraud);
+        address who = seatsOf(id)[4].operator;
+        data = abi.encodeCall(court.reveal, (id, 4, revealOf(id, 4, Finding.Fraud, 0)));
+        pay("AuditCourt.reveal", "Fraud: the last of five, slashes and pays", who, address(court), data);
+        yes(outcomeOf(id) == Outcome.Fraud, "judged");
+    }
+
+    function doubtOne(uint32 round) private {
+        uint256 map = rounds.drawOf(jobId, round).sampledMap;
+        uint16 shard;
+        while ((map >> shard) & 1 == 1) ++shard;
+        bytes memory data = abi.encodeCall(court.challenge, (jobId, round, shard));
+        pay("AuditCourt.challenge", "", actors[7].operator, address(court), data);
+        bytes32 id = court.caseIdOf(jobId, round, shard);
+        mine(2);
+        data = abi.encodeCall(court.advance, (id));
+        pay("AuditCourt.advance", "seats five auditors", address(1), address(court), data);
+        judge(id, say(5, Finding.Match));
+    }
+
+    function settleAll(uint32 round) private {
+        pass(31);
+        bytes memory data = abi.encodeCall(rounds.settle, (jobId, round, one(0)));
+        pay("RoundBook.settle", "one shard", address(1), address(rounds), data);
+        data = abi.encodeCall(rounds.settle, (jobId, round, range(1, 6)));
+        pay("RoundBook.settle", "five shards and the round", address(1), address(rounds), data);
+        yes(statusOf(round) == RoundStatus.Settled, "settled");
+    }
+
+    function leave() private {
+        mint(POSTER, TOKEN);
+        vm.prank(POSTER);
+        token.approve(address(ledger), TOKEN);
+        pay("JobMarket.fund", "", POSTER, address(market), abi.encodeCall(market.fund, (jobId, TOKEN)));
+        pay("JobMarket.refund", "", POSTER, address(market), abi.encodeCall(market.refund, (jobId, TOKEN)));
+        pay("JobMarket.pause", "", POSTER, address(market), abi.encodeCall(market.pause, (jobId)));
+        pay("JobMarket.resume", "", POSTER, address(market), abi.encodeCall(market.resume, (jobId)));
+        address payout = actors[1].payout;
+        pay("RewardLedger.withdraw", "", payout, address(ledger), abi.encodeCall(ledger.withdraw, (payout, 0)));
+        pay("JobMarket.cancel", "", POSTER, address(market), abi.encodeCall(market.cancel, (jobId)));
+        pay("JobMarket.close", "refunds", POSTER, address(market), abi.encodeCall(market.close, (jobId)));
+        address owner = actors[1].owner;
+        pay("AuditCourt.exit", "", owner, address(court), abi.encodeCall(court.exit, (1)));
+        pass(601);
+        pay("AuditCourt.release", "", owner, address(court), abi.encodeCall(court.release, (1)));
+        pay("StakeVault.withdraw", "", owner, address(vault), abi.encodeCall(vault.withdraw, (0)));
+    }
+}
