@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from node.commands.ledger import make_console
 from node.devnet.chain import BACKENDS, CHAIN_ID, dev_accounts, devchain
 from node.devnet.cheats import CHEATS
 from node.session import run_async
@@ -19,6 +22,9 @@ from protocol.core.units import parse_tokens
 from protocol.runtime.loop import stopping_on_signals
 from protocol.store.database import open_store
 from protocol.store.outbox import Outbox
+
+if TYPE_CHECKING:
+    from node.devnet.stage import DemoPlan
 
 backend_option = click.option("--backend", type=click.Choice(BACKENDS), default="auto", show_default=True)
 
@@ -35,6 +41,7 @@ backend_option = click.option("--backend", type=click.Choice(BACKENDS), default=
     help="How a cheat cheats; up to three times.",
 )
 @click.option("--sample", type=click.FloatRange(0, 1), help="What the auditor checks of its own accord.")
+@click.option("--audit-rate-bps", type=click.IntRange(1, 10_000), help="What the court samples past probation.")
 @click.option(
     "--runs",
     type=click.Path(path_type=Path, file_okay=False),
@@ -45,31 +52,38 @@ backend_option = click.option("--backend", type=click.Choice(BACKENDS), default=
 @backend_option
 @click.pass_context
 def demo(
-    ctx: click.Context, quick: bool, cheats: tuple[str, ...], sample: float | None, runs: Path, backend: str
+    ctx: click.Context,
+    quick: bool,
+    cheats: tuple[str, ...],
+    sample: float | None,
+    audit_rate_bps: int | None,
+    runs: Path,
+    backend: str,
 ) -> None:
     """Run the whole market on this machine: train, verify, pay, slash."""
-    if ctx.invoked_subcommand is None:
-        asyncio.run(_run(quick, cheats, sample, runs, backend))
-
-
-async def _run(quick: bool, cheats: tuple[str, ...], sample: float | None, runs: Path, backend: str) -> None:
-    from dataclasses import replace
-
-    from node.commands.ledger import make_console
-    from node.devnet.demo import play
-    from node.devnet.report import write_report
-    from node.devnet.screen import Screen
-    from node.devnet.stage import CHEATERS, QUICK, DemoPlan, new_run_folder, set_stage
+    if ctx.invoked_subcommand is not None:
+        return
+    from node.devnet.stage import CHEATERS, QUICK, DemoPlan
 
     if len(cheats) > len(CHEATERS):
         raise click.UsageError(f"--cheat: at most {len(CHEATERS)} times, have {len(cheats)}")
     plan = replace(QUICK if quick else DemoPlan(), cheats=tuple(zip(CHEATERS, cheats, strict=False)), backend=backend)
     if sample is not None:
         plan = replace(plan, sample=sample)
-    folder = new_run_folder(runs.absolute())
+    if audit_rate_bps is not None:
+        plan = replace(plan, audit_rate_bps=audit_rate_bps)
+    asyncio.run(_run(plan, runs))
+
+
+async def _run(plan: DemoPlan, runs: Path) -> None:
+    from node.devnet.demo import play
+    from node.devnet.report import write_report
+    from node.devnet.screen import Screen
+    from node.devnet.stage import new_run_folder, set_stage
+
     console = make_console()
     with Screen(console) as screen:
-        async with set_stage(folder, plan, screen.say) as stage:
+        async with set_stage(new_run_folder(runs.absolute()), plan, screen.say) as stage:
             screen.follow(stage)
             outcome = await play(stage, screen.show)
             screen.stop()
@@ -83,7 +97,7 @@ async def prove(folder: Path) -> None:
     """Start the chain of a finished run again from its saved state and recompute every account from it."""
     import json
 
-    from node.commands.ledger import make_console, show
+    from node.commands.ledger import show
     from node.ledger import check_books, keep_books, read_events
     from protocol.chain.bindings import Deployment
 

@@ -33,7 +33,6 @@ from verifier.station import HomeConfig
 
 PROMPT, WORDS = "ROMEO:", 120  # the sample: how it starts, and its tokens
 PRICE = "18000"  # tokens for 1e15 floating-point operations: a little less than one token a claim
-AUDIT_RATE_BPS = 2500
 POLL_SECONDS = 1.0
 DEADLINE = 1500.0  # seconds; a demo that takes longer is stuck
 
@@ -103,7 +102,7 @@ price = "{PRICE}"
 rounds = {stage.plan.rounds}
 shards_per_round = {stage.plan.shards}
 probation_slots = {stage.plan.shards}
-audit_rate_bps = {AUDIT_RATE_BPS}
+audit_rate_bps = {stage.plan.audit_rate_bps}
 """
     )
     for line in (await stage.processes.run("plan", poster.home, "job", "plan", str(file))).splitlines():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ async def write_report(stage: Stage, outcome: Outcome, console: Console) -> None
         del books.accounts[address]
     show(console, books, owners, gas=True)
     spec = decode_spec((folder / "spec.json").read_bytes())
+    _show_tests(console, stage, outcome)
     _show_traffic(console, outcome, spec, stage)
     _show_gas(console, outcome)
     if outcome.losses:
@@ -49,6 +51,43 @@ async def write_report(stage: Stage, outcome: Outcome, console: Console) -> None
 def all_reduce_bytes(spec: Spec, rounds: int) -> int:
     """What one device sends when fp32 gradients are exchanged at every inner step, counted once (no ring factor)."""
     return 4 * parameter_count(spec) * spec.inner.steps * rounds
+
+
+def read_judgements(folder: Path) -> list[tuple[int, int, dict[str, Any]]]:
+    """What the seats measured: (round, shard, test), from the logs of all operators."""
+    found = []
+    for log in sorted(folder.glob("homes/*/log/*.jsonl")):
+        for line in log.read_text().splitlines():
+            if '"claim_judged"' not in line and '"claim_rechecked"' not in line:
+                continue
+            record = json.loads(line)
+            found += [(record["round"], record["shard"], test) for test in record["tests"]]
+    return found
+
+
+def _show_tests(console: Console, stage: Stage, outcome: Outcome) -> None:
+    """The cheats' mildest value beside the largest honest one."""
+    who: dict[tuple[int, int], str] = {}
+    for line in (outcome.folder / "events.jsonl").read_text().splitlines():
+        event = json.loads(line)
+        if event["event"] == "Committed":
+            args = event["args"]
+            who[args["round"], args["shard"]] = outcome.names[args["operator"]]
+    values: dict[str, dict[bool, list[float]]] = {}
+    lines: dict[str, tuple[float, float]] = {}
+    for round, shard, test in read_judgements(outcome.folder):
+        lines[test["name"]] = (test["accept"], test["fraud"])
+        cheats = who.get((round, shard)) in stage.plan.cheaters
+        values.setdefault(test["name"], {}).setdefault(cheats, []).append(float(test["value"]))
+    table = Table(title="The three tests, as the seats measured them", title_justify="left")
+    for title in ("test", "honest, largest", "cheats, smallest", "accepted up to", "fraud above"):
+        table.add_column(title, justify="left" if title == "test" else "right")
+    for name, by in values.items():
+        honest, cheated = by.get(False, []), by.get(True, [])
+        cells = [f"{max(honest):.2g}" if honest else "-", f"{min(cheated):.2g}" if cheated else "-"]
+        table.add_row(name, *cells, *(f"{line:g}" for line in lines[name]))
+    console.print(table)
+    write_json(outcome.folder / "tests.json", {n: {str(k): v for k, v in by.items()} for n, by in values.items()})
 
 
 def _show_traffic(console: Console, outcome: Outcome, spec: Spec, stage: Stage) -> None:

@@ -45,6 +45,7 @@ class DemoPlan:
     kill_in: int = 2
     join_in: int = 3
     leave_in: int = 5
+    audit_rate_bps: int = 2500  # the court's share of claims that are past probation
     sample: float = 0.2  # what the auditor checks of its own accord
     baselines: bool = True
     backend: str = "auto"

@@ -1,4 +1,4 @@
-"""The whole market with real processes on a real chain, in its short form; everything else about it is looked up here."""
+"""The whole market with real processes on a real chain, in its short form, and what it left behind."""
 
 from __future__ import annotations
 
@@ -16,9 +16,13 @@ pytestmark = pytest.mark.e2e
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One run of `gradmarket demo --quick` for all tests of this module."""
-    runs = tmp_path_factory.mktemp("runs")
-    command = [sys.executable, "-m", "node.cli", "demo", "--quick", "--runs", str(runs)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    return demo(tmp_path_factory.mktemp("runs"), "--quick")
+
+
+def demo(runs: Path, *arguments: str) -> Path:
+    """Run it to its end; its folder."""
+    command = [sys.executable, "-m", "node.cli", "demo", "--runs", str(runs), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     (folder,) = runs.iterdir()
     (folder / "output.txt").write_text(done.stdout)
@@ -90,3 +94,35 @@ def test_the_model_loads_in_transformers_and_its_loss_fell(run: Path) -> None:
     assert losses == sorted(losses, reverse=True)
     assert (run / "sample.txt").read_text().startswith("ROMEO:")
     assert (run / "model" / "model.safetensors").exists()
+
+
+@pytest.mark.slow
+def test_a_payload_that_nobody_serves_is_unpaid_and_not_slashed(tmp_path: Path) -> None:
+    run = demo(tmp_path, "--quick", "--cheat", "withhold")
+    who = names(run)
+    withheld = {(a["round"], a["shard"]) for a in events(run, "Committed") if who[a["operator"]] == "mallory"}
+    settled = {(a["round"], a["shard"]): a["reward"] for a in events(run, "ClaimSettled")}
+    assert withheld
+    assert all(settled[claim] == 0 for claim in withheld)
+    assert events(run, "Slashed") == []
+    for args in events(run, "RoundClosed"):
+        assert not any(args["acceptedMap"] >> shard & 1 for round, shard in withheld if round == args["round"])
+
+
+@pytest.mark.slow
+def test_a_sleeper_is_found_by_an_auditor_of_its_own_accord(tmp_path: Path) -> None:
+    """It works honestly until probation is over; the court then samples one claim in six, the auditor all others."""
+    run = demo(tmp_path, "--cheat", "sleeper", "--sample", "1", "--audit-rate-bps", "1000")
+    who = names(run)
+    challenged = [args for args in events(run, "CaseOpened") if not args["sampled"]]
+    verdicts = {args["caseId"]: args for args in events(run, "VerdictReached")}
+    assert all(who[verdicts[args["caseId"]]["owner"]] == "mallory" for args in challenged)
+    assert {who[args["owner"]] for args in events(run, "Slashed")} == {"mallory"}
+
+
+@pytest.mark.slow
+def test_the_market_runs_on_the_embedded_chain(tmp_path: Path) -> None:
+    """A user with pip alone has no anvil."""
+    run = demo(tmp_path, "--quick", "--backend", "eth-tester")
+    assert len(events(run, "RoundClosed")) == 3
+    assert {names(run)[args["owner"]] for args in events(run, "Slashed")} == {"mallory"}
