@@ -130,7 +130,7 @@ async def open_wallet(home: Path, config: HomeConfig, account: LocalAccount) -> 
         database = await stack.enter_async_context(open_store(home / "wallets" / account.address.lower()))
         market = await stack.enter_async_context(open_market(config))
         outbox = Outbox(database, market.connection.key, account.address)
-        sender = Sender(market.connection, account, outbox)
+        sender = Sender(market.connection, account, outbox, config.chain.fees)
         await sender.resume()
         yield Wallet(market, sender, account)
 

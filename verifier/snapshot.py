@@ -13,6 +13,9 @@ from protocol.core.operator import Operator
 from protocol.core.round import RoundStatus
 from protocol.core.terms import Terms
 
+TURNS_OF_OPERATORS = 5  # turns between readings of the operators: they change seldom
+TURNS_OF_QUIET = 20  # turns for which a paused job is left alone: posting many of them must not slow the others
+
 
 @dataclass(frozen=True)
 class JobSnapshot:
@@ -48,21 +51,36 @@ class SnapshotLoader:
     """Reads snapshots; remembers what never changes: terms, settled rounds, closed jobs."""
 
     def __init__(
-        self, market: Market, me: str, audits: Audits, follows: Callable[[bytes], bool] = lambda job_id: True
+        self,
+        market: Market,
+        me: str,
+        audits: Audits,
+        follows: Callable[[bytes], bool] = lambda job_id: True,
+        max_head_age: int = 120,
     ) -> None:
         self._market, self._me, self._audits, self._follows = market, me, audits, follows
+        self._max_head_age = max_head_age
+        self._turn = 0
+        self._known: list[bytes] = []
+        self._operators: list[Operator] = []
         self._terms: dict[bytes, Terms] = {}
         self._first: dict[bytes, int] = {}
         self._closed: set[bytes] = set()
+        self._quiet: dict[bytes, int] = {}  # jobs on which nothing can happen soon, and the turn to look again
 
     async def load(self) -> Snapshot:
-        head = await self._market.connection.head()
-        jobs = [await self._job(job_id) for job_id in await self._market.job_ids() if self._is_wanted(job_id)]
+        """Raises StaleHead rather than decide upon old facts."""
+        head = await self._market.connection.check_fresh(self._max_head_age)
+        self._known += await self._market.job_ids(len(self._known))
+        jobs = [await self._job(job_id) for job_id in self._known if self._is_wanted(job_id)]
+        if self._turn % TURNS_OF_OPERATORS == 0:
+            self._operators = [entry for entry in await self._market.operators() if not entry.retired]
+        self._turn += 1
         return Snapshot(
             now=head.timestamp,
             block=head.number,
             me=self._me,
-            operators=[entry for entry in await self._market.operators() if not entry.retired],
+            operators=self._operators,
             jobs=jobs,
             audits=await self._records(jobs),
         )
@@ -79,7 +97,9 @@ class SnapshotLoader:
         return {case: record for case, record in records.items() if record is not None}
 
     def _is_wanted(self, job_id: bytes) -> bool:
-        return job_id not in self._closed and self._follows(job_id)
+        if job_id in self._closed or self._quiet.get(job_id, 0) > self._turn:
+            return False
+        return self._follows(job_id)
 
     async def _job(self, job_id: bytes) -> JobSnapshot:
         if job_id not in self._terms:
@@ -89,4 +109,6 @@ class SnapshotLoader:
         self._first[job_id] = min(open_rounds, default=job.progress.opened)
         if job.status == JobStatus.CLOSED:
             self._closed.add(job_id)
+        if job.status == JobStatus.PAUSED and not open_rounds:
+            self._quiet[job_id] = self._turn + TURNS_OF_QUIET
         return JobSnapshot(job, self._terms[job_id])

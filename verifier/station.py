@@ -11,6 +11,7 @@ from eth_account.signers.local import LocalAccount
 
 from protocol.chain.bindings import Deployment, check_deployed
 from protocol.chain.connection import connect
+from protocol.chain.fees import GWEI, FeePolicy
 from protocol.chain.market import Market
 from protocol.chain.signer import sign_digest
 from protocol.chain.transactions import Sender
@@ -36,12 +37,22 @@ from verifier.snapshot import Snapshot, SnapshotLoader
 
 
 class ChainConfig(Config, frozen=True, kw_only=True):
-    """Which chain and which market on it. `max_head_age`: seconds that the newest block may be old."""
+    """Which chain and which market on it.
+
+    `max_head_age`: seconds that the newest block may be old. `confirmations`: blocks on top of a transaction before it
+    counts. `max_fee_gwei`: the most that a unit of gas may cost, tip included.
+    """
 
     rpc: list[str]
     id: int
     deployment: Path
     max_head_age: int = 120
+    confirmations: int = 0
+    max_fee_gwei: int = 500
+
+    @property
+    def fees(self) -> FeePolicy:
+        return FeePolicy(max_fee_cap=self.max_fee_gwei * GWEI, confirmations=self.confirmations)
 
 
 class KeysConfig(Config, frozen=True, kw_only=True):
@@ -120,7 +131,13 @@ class Station:
 
     def loader(self) -> SnapshotLoader:
         wanted = {bytes.fromhex(job.removeprefix("0x")) for job in self.config.work.jobs}
-        return SnapshotLoader(self.market, self.sender.address, self.intents, lambda job: not wanted or job in wanted)
+        return SnapshotLoader(
+            self.market,
+            self.sender.address,
+            self.intents,
+            lambda job: not wanted or job in wanted,
+            self.config.chain.max_head_age,
+        )
 
     def executor(self) -> Executor:
         auditor = Auditor(
@@ -182,7 +199,7 @@ async def open_station(
             home=home,
             config=config,
             market=market,
-            sender=Sender(connection, account, Outbox(database, connection.key, account.address)),
+            sender=Sender(connection, account, Outbox(database, connection.key, account.address), config.chain.fees),
             account=account,
             intents=intents,
             cursors=cursors,

@@ -23,7 +23,11 @@ class SyncBase(OnRound):
 
 
 class ClaimShards(OnShards):
-    """Take holds on shards."""
+    """Fetch the inputs of shards, then take holds on them. May take long; one at a time in a round."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.name}:{self.job_id.hex()[:12]}:{self.round}"
 
 
 class Train(OnClaim):
@@ -58,4 +62,4 @@ class OpenTrace(OnClaim):
 
 
 NodeAction = SyncBase | ClaimShards | Train | CommitClaim | ComputeNext | Attest | OpenTrace
-LONG = (SyncBase, Train, ComputeNext)
+LONG = (SyncBase, ClaimShards, Train, ComputeNext)

@@ -83,11 +83,12 @@ class NodeService:
         await self._station.follow(snapshot)
         if self.service.turns % TURNS_TO_TIDY == 0:
             await tidy(self._station, self._worker.private, snapshot.jobs)
-        reading = Reading(snapshot, {job.job_id: await self._state(job, snapshot) for job in snapshot.jobs})
+        why_stop = await self._why_stop()
+        reading = Reading(snapshot, {job.job_id: await self._state(job, snapshot, why_stop) for job in snapshot.jobs})
         self._reading = reading
         return reading
 
-    async def _state(self, job: JobSnapshot, snapshot: Snapshot) -> OwnState:
+    async def _state(self, job: JobSnapshot, snapshot: Snapshot, why_stop: str) -> OwnState:
         market, me = self._station.market, snapshot.me
         inputs = self._station.inputs(job.job_id)
         owner = await market.owner(job.job_id, me)
@@ -112,14 +113,12 @@ class NodeService:
             nexts=nexts,
             claims_at_once=self._station.config.work.claims,
             train_seconds=self._worker.train_seconds,
-            stop_claiming=await self._why_stop(),
+            stop_claiming=self._worker.why_broken(job.job_id) or why_stop,
         )
 
     async def _why_stop(self) -> str:
         if (self._station.home / DRAIN).exists():
             return "this node is leaving: it takes no new claims"
-        if self._worker.broken:
-            return self._worker.broken
         have = await self._station.market.gas_balance(self._station.sender.address)
         head = await self._station.market.connection.head()
         need = GAS_PER_CLAIM * (2 * head.base_fee + self._station.sender.policy.min_tip)

@@ -27,15 +27,17 @@ from protocol.chain.transactions import Call
 from protocol.core.commitment import Opening, case_id, commitment
 from protocol.core.round import Round, bits
 from protocol.core.trace import decode_trace
-from protocol.runtime.errors import ChildFailed
+from protocol.runtime.errors import ChildDied, ChildFailed
 from protocol.transport.blobs import BlobStore
 from protocol.transport.errors import Unavailable
+from verifier.actions import OnJob
 from verifier.auditor import MAX_TRACE_BYTES
 from verifier.files import END_STATE, PAYLOAD, TRACE
 from verifier.inputs import JobInputs
 from verifier.replay import run_claim
 from verifier.station import Station
 
+FIRST_TRAIN_SECONDS = 10.0  # until a training was timed
 FAILURES_TO_STOP = 3  # trainings in a row that failed on this device
 RACES = frozenset({"ShardTaken", "WrongRoundStatus", "ProbationSlotsFull"})
 PAYLOAD_PATIENCE = 3  # a payload that cannot be fetched in this part of the attest window is voted out
@@ -48,8 +50,8 @@ class Worker:
         self._station, self._market, self._sender = station, station.market, station.sender
         self._log = structlog.get_logger("operator")
         self.private = BlobStore(station.home / "private")
-        self.train_seconds = 0.0
-        self.failures: list[str] = []
+        self.train_seconds = FIRST_TRAIN_SECONDS
+        self._failures: dict[bytes, list[str]] = {}  # trainings in a row that failed, by job
 
     async def execute(self, action: NodeAction) -> None:
         match action:
@@ -68,14 +70,16 @@ class Worker:
             case OpenTrace():
                 await self._open_trace(action)
 
-    @property
-    def broken(self) -> str:
-        """Why this device must not take new claims; a successful training closes it."""
-        if len(self.failures) < FAILURES_TO_STOP:
+    def why_broken(self, job_id: bytes) -> str:
+        """Why this device must not take new claims of a job; a successful training of it closes it."""
+        failures = self._failures.get(job_id, [])
+        if len(failures) < FAILURES_TO_STOP:
             return ""
-        return f"{len(self.failures)} trainings failed in a row, last: {self.failures[-1]}"
+        return f"{len(failures)} trainings of this job failed in a row, last: {failures[-1]}"
 
     async def _claim(self, action: ClaimShards) -> None:
+        for shard in action.shards:  # a claim whose inputs cannot be had would lapse
+            await self._inputs(action).shard(action.round, shard)
         call = self._market.round_book.functions.claim(action.job_id, action.round, list(action.shards))
         if await self._race(f"claim:{action.key}", call):
             self._log.info("shards_claimed", round=action.round, shards=list(action.shards))
@@ -117,10 +121,10 @@ class Worker:
             result = await run_claim(
                 self._inputs(action), self._station.compute, round, action.shard, folder, method="train"
             )
-        except ChildFailed as error:
-            self.failures.append(str(error))
+        except (ChildFailed, ChildDied) as error:
+            self._failures.setdefault(action.job_id, []).append(str(error))
             raise
-        self.failures.clear()
+        self._failures.pop(action.job_id, None)
         self.train_seconds = time.monotonic() - started
         await self._keep(action, folder, result)
         self._log.info("training_done", round=action.round, shard=action.shard, **result)
@@ -209,7 +213,7 @@ class Worker:
         )
         await self._sender.submit_and_confirm(f"open-trace:{action.key}", call)
 
-    def _inputs(self, action: OnClaim | SyncBase | ComputeNext) -> JobInputs:
+    def _inputs(self, action: OnJob) -> JobInputs:
         return self._station.inputs(action.job_id)
 
 

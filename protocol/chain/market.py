@@ -49,10 +49,10 @@ class Market:
 
     # -- jobs and rounds
 
-    async def job_ids(self) -> list[bytes]:
-        """All jobs ever posted, oldest first."""
+    async def job_ids(self, first: int = 0) -> list[bytes]:
+        """All jobs ever posted, oldest first, from number `first` on."""
         count = await self.call(self.job_market.functions.jobCount())
-        return [await self.call(self.job_market.functions.jobAt(i)) for i in range(count)]
+        return [await self.call(self.job_market.functions.jobAt(i)) for i in range(first, count)]
 
     async def terms(self, job_id: bytes) -> Terms:
         return Terms.from_tuple(await self.call(self.job_market.functions.termsOf(job_id)))
