@@ -90,6 +90,9 @@ def least_bond(reward: int, audit_rate_bps: int, detection_bps: int) -> int:
 def check_terms(terms: Terms, preset: Preset) -> None:
     """Refuse what the contracts would refuse, before anything is signed."""
     n = terms.shards_per_round
+    for name in ("spec_digest", "genesis_digest"):
+        if not any(getattr(terms, name)):
+            raise TermsError(f"{name}: have 32 zero bytes, expected a sha256")
     _check_range("rounds", terms.rounds, 1, 2**32 - 1)
     _check_range("reward_per_shard", terms.reward_per_shard, 1, 2**96 - 1)
     _check_range("bond_per_shard", terms.bond_per_shard, 0, 2**96 - 1)

@@ -16,7 +16,6 @@ from protocol.core.units import FIXED_POINT
 ROW_TYPEHASH = typehash("TraceRow(uint32 step,uint64 loss,uint64 gradNorm,bytes32 sketch,bytes32 state)")
 AUDIT_ROW_TYPEHASH = typehash("AuditRow(bytes32 caseId,uint16 seat,address auditor,bytes32 salt,bytes32 row)")
 NO_STATE = bytes(32)
-MAX_ROWS = 2**16
 _UINT64_MAX = 2**64 - 1
 _FIELDS = ("gradNorm", "loss", "sketch", "state", "step")
 
@@ -98,8 +97,21 @@ def encode_trace(rows: Sequence[TraceRow]) -> bytes:
     return json.dumps(table, sort_keys=True, separators=(",", ":")).encode()
 
 
+def max_trace_bytes(inner_steps: int) -> int:
+    """The most that `encode_trace` makes of so many rows: what an operator may send at most."""
+    widest = TraceRow(inner_steps, _UINT64_MAX, _UINT64_MAX, NO_STATE, NO_STATE)
+    return len(encode_trace([widest])) * inner_steps + 2
+
+
 def decode_trace(data: bytes, inner_steps: int) -> list[TraceRow]:
-    """Read exactly `inner_steps` rows, numbered 1 to `inner_steps`, or raise TraceError."""
+    """Read exactly `inner_steps` rows, numbered 1 to `inner_steps`, as `encode_trace` writes them, or raise TraceError."""
+    rows = _decode_table(data, inner_steps)
+    if encode_trace(rows) != data:
+        raise TraceError("trace: expected canonical JSON: sorted keys, lower-case hex, no spaces")
+    return rows
+
+
+def _decode_table(data: bytes, inner_steps: int) -> list[TraceRow]:
     try:
         table = json.loads(data)
     except (ValueError, RecursionError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+import re
 from typing import NewType
 
 from protocol.core.errors import GradmarketError
@@ -15,6 +15,7 @@ Bps = NewType("Bps", int)
 TOKEN = 10**18  # wei in one token
 BPS = 10_000  # one hundred per cent
 FIXED_POINT = 10**9  # losses, norms and tolerances on chain count units of 1e-9
+_AMOUNT = re.compile(r"([0-9]{1,40})(?:\.([0-9]{1,18}))?")
 
 
 class AmountError(GradmarketError):
@@ -23,14 +24,13 @@ class AmountError(GradmarketError):
 
 def parse_tokens(text: str) -> Wei:
     """Read "12.5" as wei. More than 18 decimals, signs and exponents are refused: no amount is rounded."""
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        raise AmountError(f"amount {text!r}: expected a number of tokens such as 12.5") from None
-    wei = value * TOKEN
-    if not value.is_finite() or value < 0 or wei != wei.to_integral_value():
-        raise AmountError(f"amount {text!r}: expected a positive number of tokens with at most 18 decimals")
-    return Wei(int(wei))
+    match = _AMOUNT.fullmatch(text)
+    if match is None:
+        is_number = any(character.isdigit() for character in text)
+        what = "a positive number of tokens with at most 18 decimals" if is_number else "a number of tokens such as 12.5"
+        raise AmountError(f"amount {text[:80]!r}: expected {what}")
+    whole, part = match.groups(default="")
+    return Wei(int(whole) * TOKEN + int(part.ljust(18, "0")))
 
 
 def format_tokens(wei: int) -> str:
