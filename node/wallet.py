@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eth_account.signers.local import LocalAccount
+from eth_utils.address import is_address, to_checksum_address
 
 from protocol.chain.bindings import Deployment, check_deployed
 from protocol.chain.connection import connect
@@ -27,6 +28,10 @@ CONSENT_SECONDS = 3600  # an operator key's consent to its registration is good 
 
 class NotEnough(GradmarketError):
     """Less than a command needs: have and need, before anything is sent."""
+
+
+class BadAddress(GradmarketError):
+    """A text that is no address."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +89,16 @@ class Wallet:
         return amount or have
 
     async def register(self, operator: LocalAccount, payout: str, endpoint: str, determinism_class: bytes) -> None:
-        """Name a hot key as an operator of this owner, with its consent. Repeating it changes nothing."""
+        """Name a hot key as an operator of this owner, with its consent. Repeating it changes nothing.
+
+        An empty endpoint leaves the one that is known: a running node announces its own.
+        """
+        if not is_address(payout):
+            raise BadAddress(f"payout {payout!r}: expected an address, 0x and 40 hex digits")
+        payout = to_checksum_address(payout)
         registry = self.market.operator_registry
         owner, paid_to, retired, *_, known = await self.market.call(registry.functions.operatorOf(operator.address))
+        endpoint = endpoint or known
         if owner == self.address and paid_to == payout and not retired and known == endpoint:
             return
         nonce = await self.market.call(registry.functions.nonceOf(operator.address))

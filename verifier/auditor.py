@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from protocol.chain.errors import Reverted
 from protocol.chain.market import Market
 from protocol.chain.transactions import Sender
 from protocol.core.audit import Case, Finding, SeatState, steps_to_open
@@ -30,21 +31,22 @@ from protocol.core.trace import (
     audit_root,
     decode_trace,
     encode_trace,
+    max_trace_bytes,
     trace_proof,
     trace_root,
 )
+from protocol.runtime.errors import ChildFailed
 from protocol.runtime.process import ComputeProcess
 from protocol.training.checkpoint import end_state_bytes
 from protocol.transport.errors import BlobTooLarge, Unavailable
 from protocol.transport.signing import RequestSigner
 from verifier.actions import ChallengeClaim, CommitAudit, OnSeat, Recheck, Reexecute, RevealAudit
-from verifier.errors import InputsUnavailable
+from verifier.errors import InputsUnavailable, JobRefused
 from verifier.files import END_STATE, TRACE
 from verifier.inputs import JobInputs
 from verifier.replay import run_claim
 
 RUNS_BEFORE_DOUBT = 2
-MAX_TRACE_BYTES = 32 * 2**20
 FINDINGS = {"match": Finding.MATCH, "reject": Finding.REJECT, "fraud": Finding.FRAUD}
 
 
@@ -77,16 +79,23 @@ class Auditor:
         self._log = structlog.get_logger("auditor")
 
     async def reexecute(self, action: Reexecute) -> None:
-        """Run the claim and record what will be committed. Missing inputs are a finding, not a failure."""
+        """Run the claim and record what will be committed.
+
+        Missing or unusable inputs are a finding, not a failure; a run that diverges is none either.
+        """
         if await self._records.get(_key(action)) is not None:
             return
-        salt, missing = secrets.token_bytes(32), ""
+        salt, missing, failed = secrets.token_bytes(32), "", ""
         round = await self._market.round(action.job_id, action.round)
         try:
             await run_claim(self._inputs(action.job_id), self._compute, round, action.shard, self._run(action))
             root = audit_root(await self._rows(action), self._seat(action, salt))
-        except InputsUnavailable as error:
+        except (InputsUnavailable, JobRefused) as error:
             root, missing = secrets.token_bytes(32), str(error)
+        except ChildFailed as error:
+            if error.kind != "TrainingFailed":
+                raise  # this machine's own trouble: tried again
+            root, failed = secrets.token_bytes(32), error.message
         entry = {
             "job": action.job_id.hex(),
             "round": action.round,
@@ -94,6 +103,7 @@ class Auditor:
             "salt": salt.hex(),
             "root": root.hex(),
             "missing": missing,
+            "failed": failed,
         }
         await self._records.record(_key(action), entry)
 
@@ -163,6 +173,8 @@ class Auditor:
         """The finding, the step it names and the operator's rows; None to wait for the operator's answer."""
         if record["missing"]:
             return Finding.UNAVAILABLE_INPUTS, 0, None
+        if record["failed"]:
+            return Finding.ABSTAIN, 0, None  # the own run diverged: there is no trace to show
         inputs = self._inputs(action.job_id)
         entry = self._operator(claim.operator)
         endpoint = entry.endpoint if entry else ""
@@ -241,7 +253,7 @@ class Auditor:
     ) -> list[TraceRow] | None:
         """The operator's rows, from itself or from the chain; only those that it committed to."""
         spec = await self._inputs(action.job_id).spec()
-        data = await self._ask(action, claim, endpoint, TRACE, MAX_TRACE_BYTES)
+        data = await self._ask(action, claim, endpoint, TRACE, max_trace_bytes(spec.inner.steps))
         try:
             rows = decode_trace(data, spec.inner.steps) if data is not None else []
         except TraceError:
@@ -260,12 +272,21 @@ class Auditor:
         """Whether the operator had its chance to open its trace; demands it on chain the first time."""
         if case.withheld:
             return True
+        if case.opened_at:
+            return False  # the chain has it; a provider that lags will tell
         if case.demanded_at == 0:
-            call = self._market.audit_court.functions.demandTrace(action.case_id)
-            await self._sender.submit_and_confirm(f"demand-trace:{action.key}", call)
+            await self._demand(action)
             return False
         terms = self._inputs(action.job_id).terms
         return await self._market.connection.now() > case.demanded_at + terms.windows.demand
+
+    async def _demand(self, action: RevealAudit) -> None:
+        call = self._market.audit_court.functions.demandTrace(action.case_id)
+        try:
+            await self._sender.submit_and_confirm(f"demand-trace:{action.key}", call)
+        except Reverted as refusal:
+            if refusal.name != "AlreadyDemanded":  # by another seat of the panel, meanwhile
+                raise
 
     # -- showing
 

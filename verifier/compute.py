@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from protocol.core.trace import decode_trace, encode_trace, trace_root
+from protocol.core.trace import TraceError, TraceRow, decode_trace, encode_trace, trace_root
 from protocol.runtime.child import serve
 from protocol.training.checkpoint import (
     Checkpoint,
@@ -96,7 +96,7 @@ def judge(
     trace: str | None,
     end_state: str | None,
 ) -> dict[str, Any]:
-    """Compare the own run in the folder `own` with what the operator committed and opened."""
+    """Compare the own run in the folder `own` with what the operator committed and opened (paths, or None)."""
     job = load_spec(spec)
     judgement = judge_claim(
         job,
@@ -104,7 +104,7 @@ def judge(
         load_result(spec, base, Path(own)),
         Committed(committed["payload"], bytes.fromhex(committed["trace"]), committed["state"]),
         Path(payload).read_bytes(),
-        decode_trace(Path(trace).read_bytes(), job.inner.steps) if trace else None,
+        _opened_rows(job, trace) if trace else None,
         Path(end_state).read_bytes() if end_state else None,
     )
     tests = [
@@ -112,6 +112,14 @@ def judge(
         for t in judgement.tests
     ]
     return {"finding": judgement.finding, "tests": tests, "step": judgement.fraud_step or 0}
+
+
+def _opened_rows(job: Spec, path: str) -> list[TraceRow] | None:
+    """What an operator opened; rows that are misnumbered or no rows at all count as not opened."""
+    try:
+        return decode_trace(Path(path).read_bytes(), job.inner.steps)
+    except TraceError:
+        return None
 
 
 def genesis(spec: str, out: str) -> str:

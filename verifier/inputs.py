@@ -17,10 +17,10 @@ from protocol.runtime.process import ComputeProcess
 from protocol.training.checkpoint import checkpoint_bytes
 from protocol.training.compress import max_payload_bytes
 from protocol.training.data import MAX_MANIFEST_BYTES, Manifest, decode_manifest, shard_bytes, shard_digest
-from protocol.training.spec import MAX_SPEC_BYTES, Spec, decode_spec
+from protocol.training.spec import MAX_SPEC_BYTES, Spec, decode_spec, loss_tolerance
 from protocol.transport.blobs import BlobStore
 from protocol.transport.client import BlobClient
-from protocol.transport.errors import PeerFailed, Unavailable
+from protocol.transport.errors import BlobTooLarge, PeerFailed, Unavailable
 from protocol.transport.signing import RequestSigner
 from verifier.errors import InputsUnavailable, JobRefused
 from verifier.openings import Openings
@@ -150,7 +150,7 @@ class JobInputs:
                 await self.checkpoint(start)
             openings = await self._openings.of_round(self.job_id, source)
             payloads = {shard: await self.payload(openings[shard]) for shard in bits(source.accepted_map)}
-        except (Unavailable, KeyError):
+        except (Unavailable, BlobTooLarge, KeyError):
             return await self.checkpoint(digest)
         made = await self.next_checkpoint(source, payloads)
         if made != digest.hex():
@@ -187,9 +187,11 @@ class JobInputs:
         sources = [url for url in ([first] if first else []) + list(self._sources()) if url]
         try:
             return await self._client.fetch(digest, sources, max_bytes=limit, kind=kind, timeout=timeout)
-        except Unavailable:
+        except (Unavailable, BlobTooLarge) as error:
             if kind in ("payload", "checkpoint"):
                 raise
+            if isinstance(error, BlobTooLarge):
+                raise InputsUnavailable(f"job {self.job_id.hex()[:10]}…: its {kind} cannot be: {error}") from None
             raise InputsUnavailable(
                 f"job {self.job_id.hex()[:10]}…: nobody serves its {kind} {digest[:12]}… ({len(sources)} asked)"
             ) from None
@@ -208,6 +210,8 @@ def check_terms_of(spec: Spec, terms: Terms) -> None:
     pairs = {
         "inner steps": (terms.inner_steps, spec.inner.steps),
         "tolerance class": (TOLERANCE_CLASSES[terms.tolerance_class], spec.verify.tolerance_class),
+        # The court refuses a Match beyond the terms' line: an honest seat would lose its fee.
+        "loss tolerance": (terms.loss_tolerance, loss_tolerance(spec)),
     }
     for what, (on_chain, in_spec) in pairs.items():
         if on_chain != in_spec:

@@ -6,29 +6,42 @@ from pathlib import Path
 from typing import Any
 
 from protocol.core.round import Round
+from protocol.runtime.errors import ChildFailed
 from protocol.runtime.process import ComputeProcess
-from protocol.transport.errors import Unavailable
+from protocol.training.errors import TrainingError
+from protocol.transport.errors import BlobTooLarge, Unavailable
 from verifier.errors import InputsUnavailable
 from verifier.inputs import JobInputs
+
+BAD_INPUTS = frozenset({"SpecError", "DataError", "CheckpointError"})  # what the compute process says of a job's files
 
 
 async def run_claim(
     inputs: JobInputs, compute: ComputeProcess, round: Round, shard: int, folder: Path, method: str = "replay"
 ) -> dict[str, Any]:
-    """Run a claim into `folder`; the digests of its result. Raises InputsUnavailable when base or data are not had."""
+    """Run a claim into `folder`; the digests of its result.
+
+    Raises InputsUnavailable when base or data are not had or are no base and no data: the poster's fault, nobody
+    else's. ChildFailed, ChildDied: a fault of the run.
+    """
     try:
         base, data = await inputs.base(round), await inputs.shard(round.number, shard)
-    except Unavailable as error:
+    except (Unavailable, BlobTooLarge, TrainingError) as error:
         raise InputsUnavailable(str(error)) from None
-    result: dict[str, Any] = await compute.call(
-        method,
-        spec=await inputs.spec_path(),
-        base=str(base),
-        manifest=await inputs.manifest_path(),
-        data=str(data),
-        job=inputs.job_id.hex(),
-        round=round.number,
-        shard=shard,
-        out=str(folder),
-    )
+    try:
+        result: dict[str, Any] = await compute.call(
+            method,
+            spec=await inputs.spec_path(),
+            base=str(base),
+            manifest=await inputs.manifest_path(),
+            data=str(data),
+            job=inputs.job_id.hex(),
+            round=round.number,
+            shard=shard,
+            out=str(folder),
+        )
+    except ChildFailed as error:
+        if error.kind in BAD_INPUTS:
+            raise InputsUnavailable(error.message) from None
+        raise
     return result

@@ -8,6 +8,7 @@ from protocol.core.audit import Case, CasePhase
 from protocol.core.commitment import case_id
 from protocol.core.job import JobStatus
 from protocol.core.round import Round, RoundStatus, bits, is_decided
+from protocol.core.terms import Terms
 from verifier.actions import Action, AdvanceCase, AdvanceRound, CloseJob, Convene, DrawSample, OpenRound, Settle
 from verifier.snapshot import JobSnapshot, Snapshot
 
@@ -39,7 +40,7 @@ def _plan_round(job: JobSnapshot, round: Round, snapshot: Snapshot) -> Iterator[
     if waiting:
         yield Convene(job.job_id, round.number, waiting)
     for shard, case in round.cases.items():
-        if _is_case_due(case, snapshot.now):
+        if _is_case_due(case, job.terms, snapshot.now):
             yield AdvanceCase(job.job_id, round.number, shard, case_id(job.job_id, round.number, shard))
     decided = tuple(c.shard for c in round.claims if is_decided(round, c, job.terms.windows.challenge, snapshot.now))
     unresolved = sum(not claim.is_resolved for claim in round.claims)
@@ -48,7 +49,14 @@ def _plan_round(job: JobSnapshot, round: Round, snapshot: Snapshot) -> Iterator[
         yield Settle(job.job_id, round.number, decided)
 
 
-def _is_case_due(case: Case, now: int) -> bool:
+def _is_case_due(case: Case, terms: Terms, now: int) -> bool:
     if case.phase == CasePhase.SEATING:
+        return True
+    # The chain forgets a seed that nobody used, and without it no seat can show its rows.
+    if (
+        case.phase == CasePhase.REVEALING
+        and not any(case.seed)
+        and now > case.phase_ends - terms.windows.audit_reveal // 2
+    ):
         return True
     return case.phase in (CasePhase.COMMITTING, CasePhase.REVEALING) and now > case.phase_ends

@@ -20,7 +20,9 @@ def open_server(station: Station, worker: Worker) -> BlobServer:
     serve = station.config.serve
     verifier = RequestVerifier(
         recover=recover_digest,
-        servers={serve.advertise.removeprefix("http://").removeprefix("https://")} if serve.advertise else set(),
+        servers={serve.advertise.removeprefix("http://").removeprefix("https://").rstrip("/")}
+        if serve.advertise
+        else set(),
         is_known=lambda address: any(address.lower() == known.lower() for known in station.operators),
     )
     server = BlobServer(station.blobs, serve.host, serve.port, verifier=verifier, traffic=station.client.traffic)

@@ -68,9 +68,16 @@ def _plan_round(job: JobSnapshot, round: Round, snapshot: Snapshot, own: OwnStat
     elif round.status in (RoundStatus.SEALED, RoundStatus.TALLIED) and any(claim.is_committed for claim in mine):
         yield from _plan_attest(job, round, own)
     for claim in mine:
-        case = round.cases.get(claim.shard)
-        if case and case.demanded_at and not case.opened_at and (round.number, claim.shard) in own.results:
+        if _is_demanded(job, round, claim, snapshot.now) and (round.number, claim.shard) in own.results:
             yield OpenTrace(job.job_id, round.number, claim.shard)
+
+
+def _is_demanded(job: JobSnapshot, round: Round, claim: Claim, now: int) -> bool:
+    """Whether the claim's trace was demanded on chain and can still be opened there."""
+    case = round.cases.get(claim.shard)
+    if case is None or not case.demanded_at or case.opened_at:
+        return False
+    return now <= case.demanded_at + job.terms.windows.demand
 
 
 def _plan_open(
@@ -108,7 +115,7 @@ def _why_not(job: JobSnapshot, round: Round | None, snapshot: Snapshot, own: Own
     early = snapshot.now <= (round.opened_at + round.ends_at) // 2
     cap = -(-terms.shards_per_round // 4) if early else terms.shards_per_round
     probation = bin(round.probation_map).count("1")
-    left = round.ends_at - snapshot.now
+    left = min(round.ends_at - snapshot.now, terms.windows.train)
     checks = (
         (bool(own.stop_claiming), own.stop_claiming),
         (own.owner.barred, "the owner is barred from this job by verdicts against its claims"),
@@ -127,7 +134,7 @@ def _why_not(job: JobSnapshot, round: Round | None, snapshot: Snapshot, own: Own
         ),
         (
             left < SAFETY * own.train_seconds,
-            f"{left} s are left in the round, a claim takes about {own.train_seconds:.0f} s",
+            f"a claim would have {left} s, here one takes about {own.train_seconds:.0f} s",
         ),
     )
     return next((reason for holds, reason in checks if holds), "")

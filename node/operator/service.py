@@ -20,8 +20,10 @@ from node.operator.planner import GAS_PER_CLAIM, OwnState, plan_work, why_idle
 from node.operator.tidy import tidy
 from node.operator.worker import Worker, result_key
 from protocol.core.audit import CasePhase
+from protocol.core.errors import GradmarketError
 from protocol.core.round import Round, RoundStatus
 from protocol.core.units import format_tokens
+from protocol.runtime.errors import ConfigError
 from protocol.runtime.loop import Service, stopping_on_signals
 from protocol.transport.server import BlobServer
 from verifier.actions import Action
@@ -34,8 +36,13 @@ from verifier.upkeep import plan_upkeep
 INTERVAL = 1.0  # seconds between turns
 STUCK_AFTER = 900.0  # seconds without progress after which a supervisor should start the process anew
 TURNS_TO_TIDY = 600  # about ten minutes
+EVERYWHERE = ("0.0.0.0", "::", "")
 DRAIN = "drain"  # a file in the home: take no new claims, leave when nothing is open
 NODE_ACTIONS = NodeAction
+
+
+class NotRegistered(GradmarketError):
+    """An operator key that no owner stands for."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +76,19 @@ class NodeService:
     async def _announce(self) -> None:
         """Say on chain where peers find this operator, if the registry says something else."""
         url = self._station.config.serve.advertise or self._server.url
+        if self._server.host in EVERYWHERE and not self._station.config.serve.advertise:
+            raise ConfigError(
+                f"config.toml: serve.advertise is missing: no peer reaches {url}; name this machine's URL"
+            )
         registry = self._station.market.operator_registry
-        entry = await self._station.market.call(registry.functions.operatorOf(self._station.sender.address))
-        if entry[5] != url:
-            call = registry.functions.setEndpoint(self._station.sender.address, url)
+        me = self._station.sender.address
+        owner, _, retired, *_, known = await self._station.market.call(registry.functions.operatorOf(me))
+        if retired or not int(owner, 16):
+            raise NotRegistered(
+                f"operator {me} is {'retired' if retired else 'not registered'}: run `gradmarket node init`"
+            )
+        if known != url:
+            call = registry.functions.setEndpoint(me, url)
             await self._station.sender.submit_and_confirm("set-endpoint:self", call)
         self._log.info("serving", url=url)
 

@@ -26,12 +26,12 @@ from protocol.chain.errors import Reverted
 from protocol.chain.transactions import Call
 from protocol.core.commitment import Opening, case_id, commitment
 from protocol.core.round import Round, bits
-from protocol.core.trace import decode_trace
+from protocol.core.trace import decode_trace, max_trace_bytes
 from protocol.runtime.errors import ChildDied, ChildFailed
+from protocol.training.data import load_shard
 from protocol.transport.blobs import BlobStore
-from protocol.transport.errors import Unavailable
+from protocol.transport.errors import BlobTooLarge, Unavailable
 from verifier.actions import OnJob
-from verifier.auditor import MAX_TRACE_BYTES
 from verifier.files import END_STATE, PAYLOAD, TRACE
 from verifier.inputs import JobInputs
 from verifier.replay import run_claim
@@ -78,8 +78,10 @@ class Worker:
         return f"{len(failures)} trainings of this job failed in a row, last: {failures[-1]}"
 
     async def _claim(self, action: ClaimShards) -> None:
-        for shard in action.shards:  # a claim whose inputs cannot be had would lapse
-            await self._inputs(action).shard(action.round, shard)
+        inputs = self._inputs(action)
+        for shard in action.shards:  # a claim whose inputs cannot be had or read would lapse
+            path = await inputs.shard(action.round, shard)
+            load_shard(await asyncio.to_thread(path.read_bytes), await inputs.manifest())
         call = self._market.round_book.functions.claim(action.job_id, action.round, list(action.shards))
         if await self._race(f"claim:{action.key}", call):
             self._log.info("shards_claimed", round=action.round, shards=list(action.shards))
@@ -194,7 +196,7 @@ class Worker:
             entry = self._station.operators.get(round.claims[shard].operator)
             try:
                 found[shard] = await inputs.payload(openings[shard], entry.endpoint if entry else None, timeout)
-            except (Unavailable, KeyError) as error:
+            except (Unavailable, BlobTooLarge, KeyError) as error:
                 self._log.warning("payload_unavailable", round=round.number, shard=shard, reason=str(error))
 
         await asyncio.gather(*(fetch(shard) for shard in shards))
@@ -205,7 +207,8 @@ class Worker:
     async def _open_trace(self, action: OpenTrace) -> None:
         result = await self._station.intents.get(result_key(action))
         inputs = self._inputs(action)
-        rows = decode_trace(self.private.read(result["trace_blob"], MAX_TRACE_BYTES), (await inputs.spec()).inner.steps)
+        steps = (await inputs.spec()).inner.steps
+        rows = decode_trace(self.private.read(result["trace_blob"], max_trace_bytes(steps)), steps)
         parts = tuple(bytes.fromhex(result[name]) for name in ("payload", "trace", "state"))
         table = [(row.step, row.loss, row.grad_norm, row.sketch, row.state) for row in rows]
         call = self._market.audit_court.functions.openTrace(

@@ -26,8 +26,9 @@ def parse_tokens(text: str) -> Wei:
     """Read "12.5" as wei. More than 18 decimals, signs and exponents are refused: no amount is rounded."""
     match = _AMOUNT.fullmatch(text)
     if match is None:
-        is_number = any(character.isdigit() for character in text)
-        what = "a positive number of tokens with at most 18 decimals" if is_number else "a number of tokens such as 12.5"
+        what = "a number of tokens such as 12.5"
+        if any(character.isdigit() for character in text):
+            what = "a positive number of tokens with at most 18 decimals"
         raise AmountError(f"amount {text[:80]!r}: expected {what}")
     whole, part = match.groups(default="")
     return Wei(int(whole) * TOKEN + int(part.ljust(18, "0")))
