@@ -70,8 +70,9 @@ interface IAuditCourt {
     error NotChallengeable(bytes32 jobId, uint32 round, uint16 shard);
     error OwnClaim(address owner);
 
-    /// Lock `amount` wei of the caller's stake behind an operator's readiness to sit on panels. The owner only.
-    /// A larger stake enrols more tickets: the draw is by entries.
+    /// Lock `amount` wei of the caller's stake behind an operator's readiness to sit on panels. The operator's owner
+    /// only; at least the preset's `minTicket`. The draw is by entries: a larger stake enrols more tickets. Drawn for
+    /// rounds that close from now on; nobody can enrol into a draw whose seed is known.
     function enroll(address operator, uint256 amount) external returns (uint32 ticket);
 
     /// Stop being drawn for rounds that close later than the preset's exit time from now. The owner only.
@@ -80,21 +81,23 @@ interface IAuditCourt {
     /// Free the lock of a ticket whose exit time has passed and whose seats are done. Anyone.
     function release(uint32 ticket) external;
 
-    /// Open the cases of sampled shards and draw their first seat. Anyone.
+    /// Open the cases of sampled shards and draw their first seat from the sample's seed. Anyone, once the sample is
+    /// drawn; reverts for a shard that is not sampled or has its case. A seat that finds only busy tickets waits.
     function convene(bytes32 jobId, uint32 round, uint16[] calldata shards) external;
 
     /// Doubt an accepted claim that was not sampled, once, before its challenge window ends. An active operator of
     /// another owner; locks seven fees of its owner's stake, lost if the claim stands.
     function challenge(bytes32 jobId, uint32 round, uint16 shard) external returns (bytes32 caseId);
 
-    /// Commit the root of the own trace. The seat's operator, in the commit phase. The leaves carry case, seat,
+    /// Commit the root of the own trace. The seat's operator, once, until the commit phase ends. The leaves carry case, seat,
     /// auditor and a salt, so a copied root opens for nobody else.
     function commitAudit(bytes32 caseId, uint16 seat, bytes32 root) external;
 
-    /// Demand that the operator opens its whole trace on chain. A seated auditor, in the reveal phase, once.
+    /// Demand that the operator opens its whole trace on chain. A seat that has committed and not revealed, in the
+    /// reveal phase, once a case; gives the operator `windows.demand` and the seats a whole reveal window after it.
     function demandTrace(bytes32 caseId) external;
 
-    /// Answer a demand: all rows of the committed trace. Anyone.
+    /// Answer a demand with all rows of the committed trace, which are emitted. Anyone, until the demand's last second.
     function openTrace(bytes32 caseId, ClaimOpening calldata claim, TraceRow[] calldata rows) external;
 
     /// Reveal a finding. The seat's operator, in the reveal phase. A Match shows three rows of both traces, at steps
@@ -102,11 +105,14 @@ interface IAuditCourt {
     /// auditor's three.
     function reveal(bytes32 caseId, uint16 seat, Reveal calldata r) external;
 
-    /// Do what time demands: go on with an unfinished draw, drop silent seats, end a phase. Anyone.
+    /// Do what time demands: go on with an unfinished draw, store a seed, drop silent seats (each loses one fee), end a
+    /// phase. Anyone. Reverts with `NoFreeTicket` while a seat waits and a further look would change nothing.
     function advance(bytes32 caseId) external;
 
+    /// The name of the case about a claim, and of its pot in the ledger.
     function caseIdOf(bytes32 jobId, uint32 round, uint16 shard) external pure returns (bytes32);
 
+    /// A case with its seats; all zero where there is none.
     function caseOf(bytes32 caseId) external view returns (Case memory, Seat[] memory);
 
     /// Whether there is a case about a claim, whether it is done, and how it ended.
@@ -119,15 +125,19 @@ interface IAuditCourt {
     /// The three steps to open; reverts while the beacon is silent.
     function stepsOf(bytes32 caseId) external view returns (uint32[3] memory steps);
 
+    /// One entry of the list; reverts beyond its end. A released entry is overwritten by the next ticket.
     function ticketOf(uint32 ticket) external view returns (Ticket memory);
 
+    /// The length of the list: enrolled, exiting and released entries.
     function ticketCount() external view returns (uint32);
 
     /// Owners with at least one enrolled ticket.
     function liveOwners() external view returns (uint256);
 
+    /// Whether every accepted claim of this owner is sampled: fewer passed audits than the preset asks for.
     function isOnProbation(address owner) external view returns (bool);
 
+    /// Whether two Rejects or one Fraud keep this owner from claiming in this job.
     function isBarred(bytes32 jobId, address owner) external view returns (bool);
 
     /// Passed audits since the last Reject.

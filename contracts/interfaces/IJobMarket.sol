@@ -53,7 +53,8 @@ interface IJobMarket {
     /// Open no further round ever; open ones are settled. Poster only.
     function cancel(bytes32 jobId) external;
 
-    /// Credit `amount` wei of what is not reserved to the poster; 0 means all. Poster only.
+    /// Credit `amount` wei of what is not reserved to the poster; 0 means all. Poster only, at any time: open rounds
+    /// hold their reservation elsewhere. The tokens are then pulled from the ledger.
     function refund(bytes32 jobId, uint256 amount) external;
 
     /// End a job whose rounds are all settled and that has come to its end: trained, cancelled, three void rounds in a
@@ -63,14 +64,19 @@ interface IJobMarket {
     /// Allow or forbid *new* jobs; touches nothing that exists. Guardian only.
     function allowPosting(bool allowed) external;
 
+    /// The terms as posted; they never change.
     function termsOf(bytes32 jobId) external view returns (Terms memory);
 
+    /// Who posted the job, and gets what is left.
     function posterOf(bytes32 jobId) external view returns (address);
 
+    /// The address where spec, genesis and data can be fetched first.
     function seedOf(bytes32 jobId) external view returns (string memory);
 
+    /// Derived from stored facts and the block time; the reason says what keeps a paused job from its next round.
     function statusOf(bytes32 jobId) external view returns (JobStatus status, PauseReason reason);
 
+    /// The id that `post` gives: bound to chain, contract, poster, spec and salt.
     function jobIdOf(address poster, bytes32 specDigest, bytes32 salt) external view returns (bytes32);
 
     /// Wei that one round of this job holds back.
@@ -80,9 +86,12 @@ interface IJobMarket {
     /// rounds' pots.
     function totalsOf(bytes32 jobId) external view returns (uint256 funded, uint256 refunded);
 
+    /// How many jobs were ever posted.
     function jobCount() external view returns (uint256);
 
+    /// The job with that number, in the order of posting.
     function jobAt(uint256 index) external view returns (bytes32 jobId);
 
+    /// What this deployment fixes for all jobs.
     function preset() external view returns (Preset memory);
 }

@@ -79,8 +79,10 @@ interface IRoundBook {
     /// Open the job's next round: reserves its pay. Anyone, once the previous round is closed or void.
     function open(bytes32 jobId) external returns (uint32 round);
 
-    /// Take exclusive holds on shards until `windows.train` has passed; locks `bondPerShard` of the owner's free stake
-    /// for each. An active operator, while the round is open. A shard whose holder lapsed is open to other owners.
+    /// Take exclusive holds on shards until `windows.train` has passed, never past the round's end; locks `bondPerShard`
+    /// wei of the owner's free stake for each. An active operator of an owner that is not barred, while the round is
+    /// open. At most a quarter of the shards an owner until half of the round has passed; owners on probation share
+    /// `probationSlots`. A shard whose holder lapsed is open to other owners, and charges the lapse.
     function claim(bytes32 jobId, uint32 round, uint16[] calldata shards) external;
 
     /// Commit to a result before the claim's deadline. The claimant only; the commitment binds it to this claim, so
@@ -104,13 +106,16 @@ interface IRoundBook {
     /// what is settled; reverts with `NothingToSettle` if that is everything.
     function settle(bytes32 jobId, uint32 round, uint16[] calldata shards) external;
 
-    /// Slash a claim's bond into a pot of the ledger. The court only.
+    /// Slash a claim's whole bond into a pot of the ledger. The court only.
     function slashBond(bytes32 jobId, uint32 round, uint16 shard, bytes32 pot) external returns (uint256 amount);
 
+    /// How far a job has come.
     function progressOf(bytes32 jobId) external view returns (Progress memory);
 
+    /// A round and its status at the block's time.
     function roundOf(bytes32 jobId, uint32 round) external view returns (Round memory, RoundStatus);
 
+    /// The last claim of a shard and its status at the block's time.
     function claimOf(bytes32 jobId, uint32 round, uint16 shard) external view returns (Claim memory, ClaimStatus);
 
     /// All claims of a round, by shard.

@@ -47,6 +47,40 @@ contract GasTest is World {
         print(string.concat("gas|", call, "|", when, "|"), gas);
     }
 
+    /// What calls cost when `count` owners are registered and enrolled.
+    function costs(uint256 count) private returns (uint256 claimed, uint256 closed, uint256 convened) {
+        deploy();
+        delete actors;
+        addActors(count);
+        post(terms(), 1);
+        uint32 round = rounds.open(jobId);
+        uint256 before = gasleft();
+        claim(0, round, 0);
+        claimed = before - gasleft();
+        commit(0, round, 0);
+        for (uint16 s = 1; s < 6; ++s) {
+            claim(s, round, s);
+            commit(s, round, s);
+        }
+        bytes32 next = keccak256("next");
+        for (uint256 i; i < 4; ++i) attest(i, round, 63, next);
+        before = gasleft();
+        attest(4, round, 63, next);
+        closed = before - gasleft();
+        draw(round);
+        before = gasleft();
+        court.convene(jobId, round, one(0));
+        convened = before - gasleft();
+    }
+
+    function test_a_call_costs_the_same_however_many_take_part() public {
+        (uint256 claimed, uint256 closed, uint256 convened) = costs(8);
+        (uint256 claimed2, uint256 closed2, uint256 convened2) = costs(100);
+        yes(claimed2 < claimed + claimed / 20, "claim");
+        yes(closed2 < closed + closed / 20, "close");
+        yes(convened2 < 2 * convened, "a draw is by chance, and looks at 64 tickets a call");
+    }
+
     function typical() private pure returns (Terms memory t) {
         t = terms();
         t.innerSteps = 64;

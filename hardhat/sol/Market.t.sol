@@ -28,8 +28,13 @@ contract MarketTest is World {
         bytes memory again = abi.encodeCall(market.post, (t, bytes32(0), reservation(t), ""));
         bytes memory error = abi.encodeWithSelector(IJobMarket.JobExists.selector, jobId);
         refused(POSTER, address(market), again, error);
+        t.rewardPerShard += 1;
+        t.auditFee += 1;
+        again = abi.encodeCall(market.post, (t, bytes32(0), reservation(t), ""));
+        refused(POSTER, address(market), again, error);
+        eq(keccak256(abi.encode(market.termsOf(jobId))), keccak256(abi.encode(terms())), "INV-JOB-1");
         (uint256 funded, uint256 refunded) = market.totalsOf(jobId);
-        eq(funded, 2 * reservation(t), "funded");
+        eq(funded, 2 * reservation(terms()), "funded");
         eq(refunded, 0, "refunded");
     }
 
