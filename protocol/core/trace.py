@@ -104,7 +104,7 @@ def max_trace_bytes(inner_steps: int) -> int:
 
 
 def decode_trace(data: bytes, inner_steps: int) -> list[TraceRow]:
-    """Read exactly `inner_steps` rows, numbered from 1, in the bytes that `encode_trace` writes, or raise TraceError."""
+    """Read exactly `inner_steps` rows, numbered from 1, in `encode_trace`'s own bytes, or raise TraceError."""
     rows = _decode_table(data, inner_steps)
     if encode_trace(rows) != data:
         raise TraceError("trace: expected canonical JSON: sorted keys, lower-case hex, no spaces")

@@ -1,0 +1,72 @@
+"""What the seats of an operator have to do next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from protocol.core.audit import CasePhase, PanelSeat, SeatState
+from protocol.core.claim import ClaimStatus
+from protocol.core.commitment import case_id
+from protocol.core.round import RoundStatus
+from tests.helpers.views import CLOSED_AT, JOB, OTHER, a_case, a_claim, a_job, a_round, a_seat, seen
+from verifier.actions import Action, CommitAudit, Reexecute, RevealAudit
+from verifier.panel import plan_seats
+
+CASE = case_id(JOB, 0, 1)
+RECORD = {CASE.hex(): {"salt": "00" * 32, "root": "11" * 32, "seat": 0, "missing": "", "failed": ""}}
+SEATED, COMMITTED, REVEALED = SeatState.SEATED, SeatState.COMMITTED, SeatState.REVEALED
+
+
+def duties(
+    phase: CasePhase, *seats: PanelSeat, now: int = CLOSED_AT + 5, done: bool = False, **case: Any
+) -> list[Action]:
+    round = a_round(RoundStatus.CLOSED, a_claim(1, ClaimStatus.ACCEPTED, by=OTHER))
+    round = replace(round, cases={1: a_case(1, phase, *seats, **case)})
+    return plan_seats(seen(a_job(round), now=now, audits=RECORD if done else {}))
+
+
+def test_a_seat_re_executes_then_commits_then_reveals() -> None:
+    assert duties(CasePhase.COMMITTING, a_seat()) == [Reexecute(JOB, 0, 1, CASE, 0)]
+    assert duties(CasePhase.COMMITTING, a_seat(), done=True) == [CommitAudit(JOB, 0, 1, CASE, 0)]
+    assert duties(CasePhase.REVEALING, a_seat(state=COMMITTED), done=True) == [RevealAudit(JOB, 0, 1, CASE, 0)]
+
+
+def test_nothing_is_done_twice() -> None:
+    assert duties(CasePhase.COMMITTING, a_seat(state=COMMITTED), done=True) == []
+    assert duties(CasePhase.REVEALING, a_seat(state=REVEALED), done=True) == []
+
+
+def test_nothing_is_revealed_while_others_still_commit() -> None:
+    assert duties(CasePhase.COMMITTING, a_seat(OTHER), a_seat(state=COMMITTED), done=True) == []
+
+
+def test_a_seat_that_did_not_commit_in_time_has_nothing_to_reveal() -> None:
+    assert duties(CasePhase.REVEALING, a_seat(state=SEATED), done=True) == []
+
+
+def test_without_its_record_a_committed_seat_cannot_reveal() -> None:
+    assert duties(CasePhase.REVEALING, a_seat(state=COMMITTED)) == []
+
+
+@pytest.mark.parametrize("phase", [CasePhase.SEATING, CasePhase.DONE])
+def test_between_the_cycles_a_seat_has_nothing_to_do(phase: CasePhase) -> None:
+    assert duties(phase, a_seat(), a_seat(state=COMMITTED), done=True) == []
+
+
+def test_the_last_second_of_a_phase_still_counts_and_the_next_does_not() -> None:
+    assert duties(CasePhase.COMMITTING, a_seat(), now=CLOSED_AT + 60)
+    assert duties(CasePhase.COMMITTING, a_seat(), now=CLOSED_AT + 61) == []
+
+
+def test_only_the_own_seat_is_served_by_its_number() -> None:
+    seats = (a_seat(OTHER), a_seat(OTHER), a_seat())
+    assert duties(CasePhase.COMMITTING, *seats) == [Reexecute(JOB, 0, 1, CASE, 2)]
+    assert duties(CasePhase.COMMITTING, *seats[:2]) == []
+
+
+@pytest.mark.parametrize("state", [SeatState.EMPTY, SeatState.VACANT])
+def test_a_seat_that_was_taken_away_is_left(state: SeatState) -> None:
+    assert duties(CasePhase.COMMITTING, a_seat(state=state)) == []
