@@ -41,6 +41,7 @@ backend_option = click.option("--backend", type=click.Choice(BACKENDS), default=
     help="How a cheat cheats; up to three times.",
 )
 @click.option("--sample", type=click.FloatRange(0, 1), help="What the auditor checks of its own accord.")
+@click.option("--challenge-seconds", type=click.IntRange(1), help="How long an accepted claim can be challenged.")
 @click.option("--audit-rate-bps", type=click.IntRange(1, 10_000), help="What the court samples past probation.")
 @click.option(
     "--runs",
@@ -56,6 +57,7 @@ def demo(
     quick: bool,
     cheats: tuple[str, ...],
     sample: float | None,
+    challenge_seconds: int | None,
     audit_rate_bps: int | None,
     runs: Path,
     backend: str,
@@ -68,10 +70,8 @@ def demo(
     if len(cheats) > len(CHEATERS):
         raise click.UsageError(f"--cheat: at most {len(CHEATERS)} times, have {len(cheats)}")
     plan = replace(QUICK if quick else DemoPlan(), cheats=tuple(zip(CHEATERS, cheats, strict=False)), backend=backend)
-    if sample is not None:
-        plan = replace(plan, sample=sample)
-    if audit_rate_bps is not None:
-        plan = replace(plan, audit_rate_bps=audit_rate_bps)
+    options = {"sample": sample, "challenge_seconds": challenge_seconds, "audit_rate_bps": audit_rate_bps}
+    plan = replace(plan, **{name: value for name, value in options.items() if value is not None})
     asyncio.run(_run(plan, runs))
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # the command line reads the names of the cheats and must not
     from protocol.training.inner import Trainer
     from protocol.training.result import ClaimResult
 
+SLEEPS = 3  # rounds in which the sleeper is honest
 EXTRAPOLATED = 4  # the cheat runs a quarter of the steps and pretends the rest
 Cheat = Callable[["Trainer", "Checkpoint", "Tokens", bytes, int, int], "ClaimResult"]
 
@@ -67,7 +68,7 @@ def invent(trainer: Trainer, base: Checkpoint, tokens: Tokens, job_id: bytes, ro
 
 def sleeper(trainer: Trainer, base: Checkpoint, tokens: Tokens, job_id: bytes, round: int, shard: int) -> ClaimResult:
     """Work honestly until probation is over, then extrapolate: only the sample and the auditors can find it."""
-    if round == 0:
+    if round < SLEEPS:
         return trainer.train(base, tokens, job_id=job_id, round=round, shard=shard)
     return extrapolate(trainer, base, tokens, job_id, round, shard)
 

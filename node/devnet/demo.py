@@ -103,6 +103,9 @@ rounds = {stage.plan.rounds}
 shards_per_round = {stage.plan.shards}
 probation_slots = {stage.plan.shards}
 audit_rate_bps = {stage.plan.audit_rate_bps}
+
+[windows]
+challenge = {stage.plan.challenge_seconds}
 """
     )
     for line in (await stage.processes.run("plan", poster.home, "job", "plan", str(file))).splitlines():

@@ -46,6 +46,7 @@ class DemoPlan:
     join_in: int = 3
     leave_in: int = 5
     audit_rate_bps: int = 2500  # the court's share of claims that are past probation
+    challenge_seconds: int = 30  # how long an accepted claim can be challenged
     sample: float = 0.2  # what the auditor checks of its own accord
     baselines: bool = True
     backend: str = "auto"

@@ -112,12 +112,18 @@ def test_a_payload_that_nobody_serves_is_unpaid_and_not_slashed(tmp_path: Path) 
 @pytest.mark.slow
 def test_a_sleeper_is_found_by_an_auditor_of_its_own_accord(tmp_path: Path) -> None:
     """It works honestly until probation is over; the court then samples one claim in six, the auditor all others."""
-    run = demo(tmp_path, "--cheat", "sleeper", "--sample", "1", "--audit-rate-bps", "1000")
+    run = demo(
+        tmp_path, "--cheat", "sleeper", "--sample", "1", "--audit-rate-bps", "1000", "--challenge-seconds", "120"
+    )
     who = names(run)
-    challenged = [args for args in events(run, "CaseOpened") if not args["sampled"]]
-    verdicts = {args["caseId"]: args for args in events(run, "VerdictReached")}
-    assert all(who[verdicts[args["caseId"]]["owner"]] == "mallory" for args in challenged)
+    forged = {(a["round"], a["shard"]) for a in events(run, "Committed") if who[a["operator"]] == "mallory"}
+    forged = {(round, shard) for round, shard in forged if round >= 3}
+    judged = {(a["round"], a["shard"]): a for a in events(run, "CaseOpened")}
+    assert forged and forged <= judged.keys()
+    assert any(not judged[claim]["sampled"] for claim in forged), "the court alone found them all: run it again"
     assert {who[args["owner"]] for args in events(run, "Slashed")} == {"mallory"}
+    honest = [a for a in events(run, "VerdictReached") if who[a["owner"]] != "mallory"]
+    assert all(args["outcome"] == 1 for args in honest)
 
 
 @pytest.mark.slow
