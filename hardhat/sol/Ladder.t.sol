@@ -346,4 +346,23 @@ contract LadderTest is World {
         uint256 fromBond = 5 * FEE - 3 * FEE - TOKEN;
         eq(token.balanceOf(BURN) - was.burnt, 320 * TOKEN - fromBond - 5 * 10 * FEE, "the rest is burnt");
     }
+
+    function test_seats_come_before_provers_where_a_bond_is_small() public {
+        Terms memory t = terms();
+        t.bondPerShard = uint96((TOKEN * 57) / 100); // the least that deters when everything is audited
+        post(t, 1);
+        round = drawnRound();
+        Before memory was = before();
+        bytes32 caseId = play(0, say(5, Finding.Fraud));
+        eq(uint8(outcomeOf(caseId)), uint8(Outcome.Fraud), "the case ends");
+        Seat[] memory seats = seatsOf(caseId);
+        uint256 all = 3 * FEE + TOKEN + (TOKEN * 57) / 100; // the reserve, the reward and the whole bond
+        for (uint256 i; i < 5; ++i) {
+            uint256 actor = indexOf(seats[i].owner);
+            eq(credit(actor) - was.credits[actor], all / 5, "in equal parts");
+        }
+        eq(token.balanceOf(BURN), was.burnt, "nothing is left to burn");
+        eq(ledger.potOf(caseId), 0, "INV-COURT-3");
+        checkConservation();
+    }
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -70,7 +70,11 @@ def demo(
     if len(cheats) > len(CHEATERS):
         raise click.UsageError(f"--cheat: at most {len(CHEATERS)} times, have {len(cheats)}")
     plan = replace(QUICK if quick else DemoPlan(), cheats=tuple(zip(CHEATERS, cheats, strict=False)), backend=backend)
-    options = {"sample": sample, "challenge_seconds": challenge_seconds, "audit_rate_bps": audit_rate_bps}
+    options: dict[str, Any] = {
+        "sample": sample,
+        "challenge_seconds": challenge_seconds,
+        "audit_rate_bps": audit_rate_bps,
+    }
     plan = replace(plan, **{name: value for name, value in options.items() if value is not None})
     asyncio.run(_run(plan, runs))
 
