@@ -57,6 +57,9 @@ class Narrator:
     def _Drawn(self, args: dict[str, int]) -> str:
         return f"round {args['round'] + 1}: shards {bits(args['sampledMap'])} are sampled"
 
+    def _CaseOpened(self, args: Mapping[str, object]) -> str:
+        return "" if args["sampled"] else f"{self._who(str(args['challenger']))} challenges {self._case(args)}"
+
     def _LevelStarted(self, args: dict[str, int]) -> str:
         return f"the court doubts {self._case(args)}: {args['seats']} seats" if args["level"] > 1 else ""
 
