@@ -57,6 +57,20 @@ def test_every_link_inside_the_repository_resolves(name: str) -> None:
     assert not missing
 
 
+def anchors(page: Path) -> set[str]:
+    """The names that a heading can be linked by."""
+    headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", page.read_text()), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_link_to_a_heading_resolves(name: str) -> None:
+    page = ROOT / name
+    targets = [t.split("#") for t in LINK.findall(page.read_text()) if "#" in t and not t.startswith("http")]
+    missing = [t for t in targets if t[1] not in anchors(page.parent / t[0] if t[0] else page)]
+    assert not missing
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_no_page_points_outside_the_repository(name: str) -> None:
     text = (ROOT / name).read_text()
@@ -111,3 +125,12 @@ def test_every_test_that_a_page_names_exists(name: str) -> None:
     named = re.findall(r"`(test\w*_[a-z]\w+)`", (ROOT / name).read_text())
     missing = [test for test in named if not re.search(rf"\b{test}\b", sources)]
     assert not missing
+
+
+def test_the_layout_names_every_folder() -> None:
+    tree = BLOCK.search((ROOT / "docs" / "layout.md").read_text())
+    assert tree is not None
+    for root in ("contracts", "protocol", "node", "verifier", "tests", "benchmarks"):
+        folders = [path for path in (ROOT / root).iterdir() if path.is_dir() and path.name != "__pycache__"]
+        missing = [str(path.relative_to(ROOT)) for path in folders if f"{path.name}/" not in tree.group(2)]
+        assert not missing
