@@ -171,8 +171,8 @@ def _post_ledger(books: Books, name: str, args: dict[str, Any]) -> None:
 
 
 async def check_books(market: Market, books: Books) -> None:
-    """Raise BooksDoNotBalance unless what went in is what went out, was burnt and is still held, and the tokens that
-    the two vaults hold on chain are exactly those."""
+    """Raise BooksDoNotBalance unless what went in is what went out, was burnt and is still held, and the chain says the
+    same of the two vaults' tokens, of every account and of the court fund."""
     out = books.total("unstaked") + books.total("withdrawn") + books.burnt
     held = books.still_staked + books.still_credited + books.in_pots
     balances = {
@@ -183,9 +183,23 @@ async def check_books(market: Market, books: Books) -> None:
         ),
     }
     wrong = [f"put in {books.put_in}, got out {out}, still held {held}"] if books.put_in != out + held else []
+    (fund,) = await market.pots([COURT_FUND])
+    balances["the court fund"] = (fund, books.court_fund)
+    balances |= await _accounts(market, books)
     wrong += [f"{name} holds {have}, its events say {say}" for name, (have, say) in balances.items() if have != say]
     if wrong:
         raise BooksDoNotBalance(f"the books do not balance (wei): {'; '.join(wrong)}")
+
+
+async def _accounts(market: Market, books: Books) -> dict[str, tuple[int, int]]:
+    """Stake and credit of every account: on chain, and by its events."""
+    vault, ledger = market.stake_vault.functions, market.reward_ledger.functions
+    found = {}
+    for address, account in books.accounts.items():
+        stake, credit = account.staked - account.unstaked - account.slashed, account.credited - account.withdrawn
+        found[f"the stake of {address}"] = (int(await market.call(vault.balanceOf(address))), stake)
+        found[f"the credit of {address}"] = (int(await market.call(ledger.creditOf(address))), credit)
+    return found
 
 
 async def read_gas(market: Market, books: Books) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -18,16 +16,13 @@ from protocol.core.commitment import case_id
 from protocol.core.round import Round
 from protocol.core.trace import TraceRow, encode_trace, trace_root
 from protocol.training.checkpoint import end_state_bytes
-from protocol.training.data import decode_manifest, load_shard
-from protocol.training.result import ClaimResult
+from protocol.training.data import Tokens
 from protocol.transport.server import BlobServer
-from tests.helpers.market import HONEST, Node, World, open_nodes, open_world
-from verifier import compute
+from tests.helpers.market import Handlers, Node, World, cheating, open_nodes, open_world, trainer
 from verifier.files import TRACE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 Answer = Callable[[World, str], web.StreamResponse]
-Change = Callable[[ClaimResult], ClaimResult]
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -39,34 +34,18 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
 # -- what the operator did ---------------------------------------------------------------------------------------------
 
 
-def other_data(result: ClaimResult) -> ClaimResult:
-    """See `trainer`: trained on the sequences in reverse."""
-    return result
+def same(tokens: Tokens) -> Tokens:
+    return tokens
 
 
-def other_sketches(result: ClaimResult) -> ClaimResult:
+def other_sketches() -> Handlers:
     """The right work under a trace that nobody else gets."""
-    return replace(result, rows=[replace(row, sketch=b"\7" * 32) for row in result.rows])
+    return trainer(lambda result: replace(result, rows=[replace(row, sketch=b"\7" * 32) for row in result.rows]), same)
 
 
-def misnumbered(result: ClaimResult) -> ClaimResult:
+def misnumbered() -> Handlers:
     """The right work; every row says that it is the first one."""
-    return replace(result, rows=[replace(row, step=1) for row in result.rows])
-
-
-def trainer(change: Change) -> Mapping[str, Callable[..., Any]]:
-    """An operator's handlers, honest but for what it makes of its result."""
-
-    def train(spec: str, base: str, manifest: str, data: str, out: str, **where: Any) -> dict[str, Any]:
-        tokens = load_shard(Path(data).read_bytes(), decode_manifest(Path(manifest).read_bytes()))
-        tokens = tokens[::-1].copy() if change is other_data else tokens
-        ident, round, shard = bytes.fromhex(where["job"]), where["round"], where["shard"]
-        result = compute.trainer_of(spec).train(
-            compute.load_base(spec, base), tokens, job_id=ident, round=round, shard=shard
-        )
-        return compute.save_result(change(result), Path(out))
-
-    return {**HONEST, "train": train}
+    return trainer(lambda result: replace(result, rows=[replace(row, step=1) for row in result.rows]), same)
 
 
 @dataclass
@@ -89,11 +68,11 @@ class Scene:
 
 
 @contextlib.asynccontextmanager
-async def audited(world: World, salt: int, change: Change, answer: Answer) -> AsyncIterator[Scene]:
+async def audited(world: World, salt: int, handlers: Handlers, answer: Answer) -> AsyncIterator[Scene]:
     """The hostile operator claims first; whoever asks it for private artefacts gets `answer`."""
     job = await world.post(world.job_terms(rounds=1, audit_rate_bps=10_000), salt)
     async with contextlib.AsyncExitStack() as stack:
-        (hostile,) = await stack.enter_async_context(open_nodes(world, job, 0, handlers=trainer(change)))
+        (hostile,) = await stack.enter_async_context(open_nodes(world, job, 0, handlers=handlers))
         server = BlobServer(hostile.station.blobs)
 
         async def reply(request: web.Request) -> web.StreamResponse:
@@ -146,7 +125,7 @@ def has_finding(case: Case) -> bool:
 @pytest.mark.parametrize("name", ANSWERS)
 async def test_a_cheat_gains_nothing_by_what_it_answers(world: World, name: str) -> None:
     salt = 1 + list(ANSWERS).index(name)
-    async with audited(world, salt, other_data, ANSWERS[name]) as scene:
+    async with audited(world, salt, cheating(), ANSWERS[name]) as scene:
         case = await scene.until(has_finding)
     assert case.demanded_at > 0, "its trace was demanded on chain"
     assert case.seats[0].finding == Finding.FRAUD
@@ -154,13 +133,13 @@ async def test_a_cheat_gains_nothing_by_what_it_answers(world: World, name: str)
 
 @pytest.mark.parametrize("name", ["nothing", "another_trace"])
 async def test_right_work_under_a_hidden_trace_is_rejected_and_not_fraud(world: World, name: str) -> None:
-    async with audited(world, 10 + len(name), other_sketches, ANSWERS[name]) as scene:
+    async with audited(world, 10 + len(name), other_sketches(), ANSWERS[name]) as scene:
         case = await scene.until(has_finding)
     assert case.demanded_at > 0 and case.seats[0].finding == Finding.REJECT
 
 
 async def test_a_trace_that_is_only_opened_on_chain_is_compared(world: World) -> None:
-    async with audited(world, 30, other_sketches, nothing) as scene:
+    async with audited(world, 30, other_sketches(), nothing) as scene:
         await scene.until(lambda case: case.demanded_at > 0)
         await scene.hostile.turn()
         case = await scene.until(lambda case: case.phase == CasePhase.DONE)
@@ -168,7 +147,7 @@ async def test_a_trace_that_is_only_opened_on_chain_is_compared(world: World) ->
 
 
 async def test_misnumbered_rows_opened_on_chain_do_not_stop_the_panel(world: World) -> None:
-    async with audited(world, 31, misnumbered, nothing) as scene:
+    async with audited(world, 31, misnumbered(), nothing) as scene:
         await scene.until(lambda case: case.demanded_at > 0)
         await open_raw(scene)
         case = await scene.until(has_finding)

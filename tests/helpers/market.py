@@ -31,7 +31,9 @@ from protocol.core.terms import Terms, compute_reservation
 from protocol.runtime.config import load_config
 from protocol.runtime.errors import ChildFailed
 from protocol.store.outbox import Outbox
+from protocol.training.data import Tokens, decode_manifest, load_shard
 from protocol.training.pack import PackResult
+from protocol.training.result import ClaimResult
 from protocol.training.spec import Spec
 from protocol.transport.server import BlobServer
 from tests.integration.poster_fixtures import Bench, pack_tiny, poster_bench, write_job
@@ -40,13 +42,32 @@ from verifier.duty import Duty
 from verifier.snapshot import Snapshot
 from verifier.station import HomeConfig, Station, open_station
 
-HONEST: Mapping[str, Callable[..., Any]] = {**compute.HANDLERS, "train": train}
+Handlers = Mapping[str, Callable[..., Any]]
+HONEST: Handlers = {**compute.HANDLERS, "train": train}
+
+
+def trainer(change: Callable[[ClaimResult], ClaimResult], data: Callable[[Tokens], Tokens]) -> Handlers:
+    """The handlers of an operator that trains on something else, or makes something else of its result."""
+
+    def train(spec: str, base: str, manifest: str, out: str, **where: Any) -> dict[str, Any]:
+        tokens = load_shard(Path(where["data"]).read_bytes(), decode_manifest(Path(manifest).read_bytes()))
+        ident, round, shard = bytes.fromhex(where["job"]), where["round"], where["shard"]
+        start = compute.load_base(spec, base)
+        result = compute.trainer_of(spec).train(start, data(tokens), job_id=ident, round=round, shard=shard)
+        return compute.save_result(change(result), Path(out))
+
+    return {**HONEST, "train": train}
+
+
+def cheating() -> Handlers:
+    """Trained on its sequences in reverse: every test is far in the fraud zone."""
+    return trainer(lambda result: result, lambda tokens: tokens[::-1].copy())
 
 
 class InProcess:
     """protocol.runtime.process.ComputeProcess without the process; one call at a time, as there."""
 
-    def __init__(self, handlers: Mapping[str, Callable[..., Any]]) -> None:
+    def __init__(self, handlers: Handlers) -> None:
         self._handlers = handlers
 
     async def call(self, method: str, /, **params: Any) -> Any:
@@ -171,7 +192,7 @@ async def open_world(folder: Path, people: int = 6, **job: Any) -> AsyncIterator
 
 @contextlib.asynccontextmanager
 async def open_nodes(
-    world: World, job_id: bytes, *people: int, handlers: Mapping[str, Callable[..., Any]] = HONEST
+    world: World, job_id: bytes, *people: int, handlers: Handlers = HONEST
 ) -> AsyncIterator[list[Node]]:
     """The nodes of these people (by number), announced on chain, for this job alone."""
     async with contextlib.AsyncExitStack() as stack:
@@ -186,7 +207,7 @@ async def open_nodes(
 
 
 @contextlib.asynccontextmanager
-async def _node(person: Person, job_id: bytes, handlers: Mapping[str, Callable[..., Any]]) -> AsyncIterator[Node]:
+async def _node(person: Person, job_id: bytes, handlers: Handlers) -> AsyncIterator[Node]:
     config = load_config(person.home / "config.toml", HomeConfig)
     config = replace(config, work=replace(config.work, jobs=(job_id.hex(),)))
     async with open_station(person.home, config, person.operator) as station:
