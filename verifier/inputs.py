@@ -16,7 +16,14 @@ from protocol.core.terms import TOLERANCE_CLASSES, Terms
 from protocol.runtime.process import ComputeProcess
 from protocol.training.checkpoint import checkpoint_bytes
 from protocol.training.compress import max_payload_bytes
-from protocol.training.data import MAX_MANIFEST_BYTES, Manifest, decode_manifest, shard_bytes, shard_digest
+from protocol.training.data import (
+    MAX_MANIFEST_BYTES,
+    Manifest,
+    check_manifest,
+    decode_manifest,
+    shard_bytes,
+    shard_digest,
+)
 from protocol.training.spec import MAX_SPEC_BYTES, Spec, decode_spec, loss_tolerance
 from protocol.transport.blobs import BlobStore
 from protocol.transport.client import BlobClient
@@ -65,10 +72,13 @@ class JobInputs:
         return str(self._store.path(self.terms.spec_digest.hex()))
 
     async def manifest(self) -> Manifest:
+        """The job's manifest, checked against its spec. Raises DataError."""
         if self._manifest is None:
             digest = (await self.spec()).data.manifest
             path = await self._fetch(digest, MAX_MANIFEST_BYTES, "manifest")
-            self._manifest = decode_manifest(path.read_bytes())
+            manifest = decode_manifest(path.read_bytes())
+            check_manifest(await self.spec(), manifest)
+            self._manifest = manifest
         return self._manifest
 
     async def manifest_path(self) -> str:

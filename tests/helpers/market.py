@@ -98,6 +98,7 @@ class Node:
     worker: Worker
     server: BlobServer
     service: NodeService
+    impatient: bool = True  # what failed is tried again at once
 
     @property
     def me(self) -> str:
@@ -109,8 +110,9 @@ class Node:
         return {key: failure.reason for key, failure in self.service.service.backoff.failures.items()}
 
     async def turn(self) -> None:
-        """One turn, and the end of whatever it started; failed actions are tried again at once."""
-        self.service.service.backoff.failures.clear()
+        """One turn, and the end of whatever it started."""
+        if self.impatient:
+            self.service.service.backoff.failures.clear()
         await self.service.service.turn()
         await asyncio.gather(*self.service.service.in_flight.values())
 
@@ -192,9 +194,9 @@ async def open_world(folder: Path, people: int = 6, **job: Any) -> AsyncIterator
 
 @contextlib.asynccontextmanager
 async def open_nodes(
-    world: World, job_id: bytes, *people: int, handlers: Handlers = HONEST
+    world: World, job_id: bytes | None, *people: int, handlers: Handlers = HONEST
 ) -> AsyncIterator[list[Node]]:
-    """The nodes of these people (by number), announced on chain, for this job alone."""
+    """The nodes of these people (by number), announced on chain, for this job alone or for all."""
     async with contextlib.AsyncExitStack() as stack:
         nodes = []
         for number in people:
@@ -207,9 +209,9 @@ async def open_nodes(
 
 
 @contextlib.asynccontextmanager
-async def _node(person: Person, job_id: bytes, handlers: Handlers) -> AsyncIterator[Node]:
+async def _node(person: Person, job_id: bytes | None, handlers: Handlers) -> AsyncIterator[Node]:
     config = load_config(person.home / "config.toml", HomeConfig)
-    config = replace(config, work=replace(config.work, jobs=(job_id.hex(),)))
+    config = replace(config, work=replace(config.work, jobs=(job_id.hex(),) if job_id else ()))
     async with open_station(person.home, config, person.operator) as station:
         replacements = {"compute": InProcess(handlers), "duty": lambda: Duty(person.operator.address, Impatient())}
         for name, value in replacements.items():
