@@ -203,7 +203,8 @@ class JobInputs:
             if isinstance(error, BlobTooLarge):
                 raise InputsUnavailable(f"job {self.job_id.hex()[:10]}…: its {kind} cannot be: {error}") from None
             raise InputsUnavailable(
-                f"job {self.job_id.hex()[:10]}…: nobody serves its {kind} {digest[:12]}… ({len(sources)} asked)"
+                f"job {self.job_id.hex()[:10]}…: nobody serves its {kind} {digest[:12]}… "
+                f"({len(sources)} asked; {next(iter(error.reasons.values()), 'no address is known')})"
             ) from None
 
     def _scratch(self, name: str) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import asyncio
 
 import click
 import msgspec
@@ -27,15 +27,17 @@ def node() -> None:
 @pass_home
 @run_async
 async def init(home: Home, amount: str, ticket: str, payout: str | None) -> None:
-    """Register the operator key with its owner, deposit stake, enrol for panels. Safe to repeat."""
+    """Register the operator key with its owner, deposit stake, enrol for panels. Safe to repeat; undoes `leave`."""
     config = home.config
     operator = unlock(config, "operator")
     async with open_wallet(home.path, config, unlock(config, "owner")) as purse:
         await purse.register(operator, payout or purse.address, config.serve.advertise, bytes(32))
         if parse_tokens(amount):
             await purse.deposit(parse_tokens(amount))
-        if parse_tokens(ticket) and not await purse.market.tickets(purse.address):
+        live = [entry for entry in await purse.market.tickets(purse.address) if entry.exit_at == 0]
+        if parse_tokens(ticket) and not live:
             await purse.enroll(operator.address, parse_tokens(ticket))
+        await asyncio.to_thread((home.path / DRAIN).unlink, missing_ok=True)
         click.echo(f"operator {operator.address} of owner {purse.address} is ready: gradmarket node run")
 
 
@@ -86,13 +88,9 @@ def status(home: Home, as_json: bool) -> None:
 @pass_home
 @run_async
 async def leave(home: Home) -> None:
-    """Take no new claims, finish what is open, then stop; announce the exit of the owner's tickets. Safe to repeat."""
+    """Take no new claims, announce the exit of the tickets; the node stops when nothing is open. Safe to repeat."""
     config = home.config
-    await _touch(home.path / DRAIN)
+    await asyncio.to_thread((home.path / DRAIN).touch)
     async with open_wallet(home.path, config, unlock(config, "owner")) as purse:
         locked = await purse.exit_tickets()
         click.echo(f"leaving: the node stops when its claims are settled; {locked} tickets are still locked")
-
-
-async def _touch(path: Path) -> None:
-    path.touch()

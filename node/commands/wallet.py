@@ -137,13 +137,14 @@ async def show_rewards(home: Home, account: str | None) -> None:
 
 @rewards.command("withdraw")
 @click.argument("amount", required=False)
+@click.option("--account", help="Whose credit, sent to that account; the owner's by default.")
 @pass_home
 @run_async
-async def withdraw_rewards(home: Home, amount: str | None) -> None:
+async def withdraw_rewards(home: Home, amount: str | None, account: str | None) -> None:
     """Withdraw AMOUNT tokens of credit; all of it without an amount."""
     config = home.config
     async with open_wallet(home.path, config, unlock(config, "owner")) as purse:
-        sent = await purse.withdraw_rewards(purse.address, parse_tokens(amount) if amount else 0)
+        sent = await purse.withdraw_rewards(account or purse.address, parse_tokens(amount) if amount else 0)
         click.echo(f"withdrew {format_tokens(sent)} tokens")
 
 

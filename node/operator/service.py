@@ -63,6 +63,7 @@ class NodeService:
         self._stop = asyncio.Event()
         self._idle = "starting"
         self._reading: Reading | None = None
+        self._tickets = 0  # of ours that are not over; read while leaving
         self.service: Service[Reading, Any] = Service(
             self._load, self._plan, self._execute, background=(*LONG_WORK, *LONG_AUDITS)
         )
@@ -100,6 +101,8 @@ class NodeService:
         if self.service.turns % TURNS_TO_TIDY == 0:
             await tidy(self._station, self._worker.private, snapshot.jobs)
         why_stop = await self._why_stop()
+        if (self._station.home / DRAIN).exists():
+            self._tickets = await self._live_tickets(snapshot)
         reading = Reading(snapshot, {job.job_id: await self._state(job, snapshot, why_stop) for job in snapshot.jobs})
         self._reading = reading
         return reading
@@ -132,9 +135,14 @@ class NodeService:
             stop_claiming=self._worker.why_broken(job.job_id) or why_stop,
         )
 
+    async def _live_tickets(self, snapshot: Snapshot) -> int:
+        """Tickets of this operator that can still be drawn or have an open seat: whoever is gone pays for silence."""
+        tickets = [t for t in await self._station.market.tickets() if t.operator == snapshot.me and not t.released]
+        return sum(t.used > 0 or t.exit_at == 0 or t.exit_at > snapshot.now for t in tickets)
+
     async def _why_stop(self) -> str:
         if (self._station.home / DRAIN).exists():
-            return "this node is leaving: it takes no new claims"
+            return f"this node is leaving; {self._tickets} tickets can still be drawn (`node init` brings it back)"
         have = await self._station.market.gas_balance(self._station.sender.address)
         head = await self._station.market.connection.head()
         need = GAS_PER_CLAIM * (2 * head.base_fee + self._station.sender.policy.min_tip)
@@ -166,7 +174,7 @@ class NodeService:
             return
         save_status(self._station, self.service, self._reading, self._idle)
         leaving = (self._station.home / DRAIN).exists()
-        if leaving and not self.service.in_flight and not _is_bound(self._reading.snapshot):
+        if leaving and not self.service.in_flight and not self._tickets and not _is_bound(self._reading.snapshot):
             self._log.info("left", reason="nothing of this operator is open any more")
             self._stop.set()
 

@@ -26,7 +26,7 @@ class WrongChain(ChainError):
 
     def __init__(self, url: str, have: int, expected: int) -> None:
         self.have, self.expected = have, expected
-        super().__init__(f"{url} serves chain id {have}, expected {expected}: point --rpc at the right chain")
+        super().__init__(f"{url} serves chain id {have}, expected {expected}: correct chain.rpc in config.toml")
 
 
 class StaleHead(ChainError):
@@ -36,7 +36,7 @@ class StaleHead(ChainError):
         self.age, self.limit = age, limit
         super().__init__(
             f"the newest block {number} is {age} s old, at most {limit} s is accepted: "
-            "the RPC node lags; name another one with --rpc"
+            "the RPC node lags; name another one in chain.rpc of config.toml"
         )
 
 

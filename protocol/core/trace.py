@@ -6,7 +6,8 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+import msgspec
 
 from protocol.core import merkle
 from protocol.core.encoding import abi_encode, keccak, typehash
@@ -17,7 +18,6 @@ ROW_TYPEHASH = typehash("TraceRow(uint32 step,uint64 loss,uint64 gradNorm,bytes3
 AUDIT_ROW_TYPEHASH = typehash("AuditRow(bytes32 caseId,uint16 seat,address auditor,bytes32 salt,bytes32 row)")
 NO_STATE = bytes(32)
 _UINT64_MAX = 2**64 - 1
-_FIELDS = ("gradNorm", "loss", "sketch", "state", "step")
 
 
 class TraceError(GradmarketError):
@@ -111,28 +111,36 @@ def decode_trace(data: bytes, inner_steps: int) -> list[TraceRow]:
     return rows
 
 
+class _WireRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"grad_norm": "gradNorm"}):
+    """A row as it is sent. Typed decoding stops at the first wrong byte: nesting cannot exhaust the stack."""
+
+    grad_norm: int
+    loss: int
+    sketch: str
+    state: str
+    step: int
+
+
 def _decode_table(data: bytes, inner_steps: int) -> list[TraceRow]:
     try:
-        table = json.loads(data)
-    except (ValueError, RecursionError):
-        raise TraceError("trace: expected JSON") from None
-    if not isinstance(table, list) or len(table) != inner_steps:
-        have = len(table) if isinstance(table, list) else type(table).__name__
-        raise TraceError(f"trace: expected {inner_steps} rows, have {have}")
+        table = msgspec.json.decode(data, type=list[_WireRow])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise TraceError(f"trace: expected a JSON list of rows: {error}") from None
+    if len(table) != inner_steps:
+        raise TraceError(f"trace: expected {inner_steps} rows, have {len(table)}")
     return [_decode_row(entry, step) for step, entry in enumerate(table, start=1)]
 
 
-def _decode_row(entry: Any, step: int) -> TraceRow:
-    if not isinstance(entry, dict) or tuple(sorted(entry)) != _FIELDS or entry["step"] != step:
-        raise TraceError(f"trace row {step}: expected the fields {', '.join(_FIELDS)} and step {step}")
-    for name in ("loss", "gradNorm"):
-        value = entry[name]
-        if type(value) is not int or not 0 <= value <= _UINT64_MAX:
+def _decode_row(entry: _WireRow, step: int) -> TraceRow:
+    if entry.step != step:
+        raise TraceError(f"trace row {step}: it says step {entry.step}")
+    for name, value in (("loss", entry.loss), ("gradNorm", entry.grad_norm)):
+        if not 0 <= value <= _UINT64_MAX:
             raise TraceError(f"trace row {step}: {name} must be a whole number of 64 bits")
     try:
-        sketch, state = bytes.fromhex(entry["sketch"]), bytes.fromhex(entry["state"])
-    except (TypeError, ValueError):
+        sketch, state = bytes.fromhex(entry.sketch), bytes.fromhex(entry.state)
+    except ValueError:
         raise TraceError(f"trace row {step}: digests must be hex") from None
     if len(sketch) != 32 or len(state) != 32:
         raise TraceError(f"trace row {step}: digests must have 32 bytes")
-    return TraceRow(step, entry["loss"], entry["gradNorm"], sketch, state)
+    return TraceRow(step, entry.loss, entry.grad_norm, sketch, state)

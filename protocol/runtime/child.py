@@ -25,6 +25,7 @@ from protocol.runtime.channel import (
     receive_frame,
 )
 
+RECURSION_LIMIT: Final = 1000  # Python's own default
 PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 _parent: socket.socket | None = None
 
@@ -35,6 +36,7 @@ def serve(handlers: Mapping[str, Callable[..., Any]]) -> None:
     A handler takes keyword arguments and returns what msgpack can carry; what it raises goes back as ChildFailed.
     """
     global _parent
+    sys.setrecursionlimit(RECURSION_LIMIT)  # whatever a library made of it: hostile nesting must raise, not crash
     _parent = socket.socket(fileno=int(os.environ.pop(CHANNEL)))
     _die_with_parent()
     calls: queue.SimpleQueue[Call] = queue.SimpleQueue()

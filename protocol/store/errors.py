@@ -18,7 +18,7 @@ class AlreadyRunning(StoreError):
     def __init__(self, folder: Path, pid: int | None) -> None:
         self.folder, self.pid = folder, pid
         who = f"process {pid}" if pid else "another process"
-        super().__init__(f"state folder {folder} is in use by {who}: stop it, or give this one another --state folder")
+        super().__init__(f"state folder {folder} is in use by {who}: stop it, or give this one another --home")
 
 
 class StoreFull(StoreError):
