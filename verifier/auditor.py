@@ -44,7 +44,7 @@ from verifier.actions import ChallengeClaim, CommitAudit, OnSeat, Recheck, Reexe
 from verifier.errors import InputsUnavailable, JobRefused
 from verifier.files import END_STATE, TRACE
 from verifier.inputs import JobInputs
-from verifier.replay import run_claim
+from verifier.replay import compare_run, run_claim
 
 RUNS_BEFORE_DOUBT = 2
 FINDINGS = {"match": Finding.MATCH, "reject": Finding.REJECT, "fraud": Finding.FRAUD}
@@ -153,7 +153,7 @@ class Auditor:
         folder = self._folder / f"own-{action.commitment.hex()}"
         for _ in range(RUNS_BEFORE_DOUBT):
             await run_claim(inputs, self._compute, round, action.shard, folder)
-            judgement = await self._compare(inputs, round, folder, opening, payload, None, None)
+            judgement = await compare_run(inputs, self._compute, round, folder, opening, payload)
             if judgement["finding"] != "fraud":
                 break
         await self._records.record(recheck_key(action.commitment), judgement)
@@ -212,8 +212,9 @@ class Auditor:
         data = await self._ask(action, claim, endpoint, END_STATE, end_state_bytes(await inputs.spec()))
         if data is not None:
             await asyncio.to_thread(end_state.write_bytes, data)
-        return await self._compare(
+        return await compare_run(
             inputs,
+            self._compute,
             round,
             self._run(action),
             opening,
@@ -221,32 +222,6 @@ class Auditor:
             trace if rows is not None else None,
             end_state if data is not None else None,
         )
-
-    async def _compare(
-        self,
-        inputs: JobInputs,
-        round: Round,
-        own: Path,
-        opening: Opening,
-        payload: Path,
-        trace: Path | None,
-        end_state: Path | None,
-    ) -> dict[str, Any]:
-        judgement: dict[str, Any] = await self._compute.call(
-            "judge",
-            spec=await inputs.spec_path(),
-            base=str(await inputs.base(round)),
-            own=str(own),
-            committed={
-                "payload": opening.payload_digest.hex(),
-                "trace": opening.trace_root.hex(),
-                "state": opening.state_digest.hex(),
-            },
-            payload=str(payload),
-            trace=str(trace) if trace else None,
-            end_state=str(end_state) if end_state else None,
-        )
-        return judgement
 
     async def _opened_rows(
         self, action: RevealAudit, case: Case, claim: Claim, endpoint: str, opening: Opening

@@ -26,9 +26,7 @@ from protocol.training.data import shard_digest
 from protocol.transport.errors import BlobTooLarge, Unavailable
 from verifier.errors import InputsUnavailable, VerifierError
 from verifier.jobs import JobReader
-from verifier.replay import run_claim
-
-_COMMITTED = {"payload": "payload_digest", "trace": "trace_root", "state": "state_digest"}
+from verifier.replay import committed_digests, compare_run, run_claim
 
 
 class Verdict(IntEnum):
@@ -149,8 +147,13 @@ async def _compare(
 ) -> Check:
     case = round.cases.get(check.shard)
     rows = await _public_rows(reader, round, check.shard, opening)
-    committed = {name: getattr(opening, attribute).hex() for name, attribute in _COMMITTED.items()}
-    judgement = await _judge(reader, round, committed, payload, folder, rows)
+    trace = folder / "opened.json"
+    if rows is not None:
+        await asyncio.to_thread(trace.write_bytes, encode_trace(rows))
+    judgement = await compare_run(
+        reader.inputs, reader.station.compute, round, folder, opening, payload, trace if rows is not None else None
+    )
+    committed = committed_digests(opening)
     verdict, notes = conclude(
         judgement["finding"],
         judgement["tests"],
@@ -169,31 +172,6 @@ async def _compare(
         digests={**await _digests(reader, round, check.shard), **committed},
         own=dict(own),
     )
-
-
-async def _judge(
-    reader: JobReader,
-    round: Round,
-    committed: Mapping[str, str],
-    payload: Path,
-    folder: Path,
-    rows: Sequence[TraceRow] | None,
-) -> Mapping[str, Any]:
-    """The three tests, as a panel's seat runs them, with what is public."""
-    trace = folder / "opened.json"
-    if rows is not None:
-        await asyncio.to_thread(trace.write_bytes, encode_trace(rows))
-    judgement: Mapping[str, Any] = await reader.station.compute.call(
-        "judge",
-        spec=await reader.inputs.spec_path(),
-        base=str(await reader.inputs.base(round)),
-        own=str(folder),
-        committed=dict(committed),
-        payload=str(payload),
-        trace=str(trace) if rows is not None else None,
-        end_state=None,
-    )
-    return judgement
 
 
 async def _digests(reader: JobReader, round: Round, shard: int) -> dict[str, str]:

@@ -1,10 +1,11 @@
-"""Re-executing one claim from public artefacts."""
+"""Re-executing one claim from public artefacts, and comparing the own run with what its operator committed."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+from protocol.core.commitment import Opening
 from protocol.core.round import Round
 from protocol.runtime.errors import ChildFailed
 from protocol.runtime.process import ComputeProcess
@@ -45,3 +46,36 @@ async def run_claim(
             raise InputsUnavailable(error.message) from None
         raise
     return result
+
+
+async def compare_run(
+    inputs: JobInputs,
+    compute: ComputeProcess,
+    round: Round,
+    own: Path,
+    opening: Opening,
+    payload: Path,
+    trace: Path | None = None,
+    end_state: Path | None = None,
+) -> dict[str, Any]:
+    """The judgement (`verifier.compute.judge`) over the run in `own`. `trace`, `end_state`: None where not opened."""
+    judgement: dict[str, Any] = await compute.call(
+        "judge",
+        spec=await inputs.spec_path(),
+        base=str(await inputs.base(round)),
+        own=str(own),
+        committed=committed_digests(opening),
+        payload=str(payload),
+        trace=str(trace) if trace else None,
+        end_state=str(end_state) if end_state else None,
+    )
+    return judgement
+
+
+def committed_digests(opening: Opening) -> dict[str, str]:
+    """What a commitment binds, by the names that a result has (`verifier.compute.save_result`)."""
+    return {
+        "payload": opening.payload_digest.hex(),
+        "trace": opening.trace_root.hex(),
+        "state": opening.state_digest.hex(),
+    }
