@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
 from protocol.chain.errors import Reverted
-from protocol.chain.market import Market
-from protocol.chain.transactions import Sender
 from protocol.core.audit import Case, Finding, SeatState, steps_to_open
 from protocol.core.claim import Claim
 from protocol.core.commitment import Opening
-from protocol.core.operator import Operator
 from protocol.core.round import Round
 from protocol.core.trace import (
     Seat,
@@ -36,46 +31,22 @@ from protocol.core.trace import (
     trace_root,
 )
 from protocol.runtime.errors import ChildFailed
-from protocol.runtime.process import ComputeProcess
 from protocol.training.checkpoint import end_state_bytes
 from protocol.transport.errors import BlobTooLarge, Unavailable
-from protocol.transport.signing import RequestSigner
-from verifier.actions import ChallengeClaim, CommitAudit, OnSeat, Recheck, Reexecute, RevealAudit
+from verifier.actions import CommitAudit, OnSeat, Reexecute, RevealAudit
 from verifier.errors import InputsUnavailable, JobRefused
 from verifier.files import END_STATE, TRACE
-from verifier.inputs import JobInputs
 from verifier.replay import compare_run, run_claim
+from verifier.tools import Tools
 
-RUNS_BEFORE_DOUBT = 2
 FINDINGS = {"match": Finding.MATCH, "reject": Finding.REJECT, "fraud": Finding.FRAUD}
 
 
-class Records(Protocol):
-    """Durable records (protocol.store.intents)."""
-
-    async def record(self, key: str, value: Any) -> None: ...
-
-    async def note(self, key: str, value: Any) -> None: ...
-
-    async def get(self, key: str) -> Any: ...
-
-
 class Auditor:
-    """Serves the seats of one operator. `inputs`: a job's artefacts by its id; `folder`: where own runs lie."""
+    """Serves the seats of one operator."""
 
-    def __init__(
-        self,
-        market: Market,
-        sender: Sender,
-        signer: RequestSigner,
-        compute: ComputeProcess,
-        records: Records,
-        folder: Path,
-        inputs: Callable[[bytes], JobInputs],
-        operator: Callable[[str], Operator | None],
-    ) -> None:
-        self._market, self._sender, self._signer, self._compute = market, sender, signer, compute
-        self._records, self._folder, self._inputs, self._operator = records, folder, inputs, operator
+    def __init__(self, tools: Tools) -> None:
+        self._tools, self._market, self._compute, self._records = tools, tools.market, tools.compute, tools.records
         self._log = structlog.get_logger("auditor")
 
     async def reexecute(self, action: Reexecute) -> None:
@@ -88,7 +59,7 @@ class Auditor:
         salt, missing, failed = secrets.token_bytes(32), "", ""
         round = await self._market.round(action.job_id, action.round)
         try:
-            await run_claim(self._inputs(action.job_id), self._compute, round, action.shard, self._run(action))
+            await run_claim(self._tools.inputs(action.job_id), self._compute, round, action.shard, self._run(action))
             root = audit_root(await self._rows(action), self._seat(action, salt))
         except (InputsUnavailable, JobRefused) as error:
             root, missing = secrets.token_bytes(32), str(error)
@@ -112,7 +83,7 @@ class Auditor:
         call = self._market.audit_court.functions.commitAudit(
             action.case_id, action.seat, bytes.fromhex(record["root"])
         )
-        await self._sender.submit_and_confirm(f"commit-audit:{action.key}", call)
+        await self._tools.sender.submit_and_confirm(f"commit-audit:{action.key}", call)
         self._log.info("audit_committed", round=action.round, shard=action.shard, seat=action.seat)
 
     async def reveal(self, action: RevealAudit) -> None:
@@ -125,7 +96,7 @@ class Auditor:
         seed = await self._market.beacon_seed(case)
         if seed is None:
             return
-        opening = await self._inputs(action.job_id).opening_of(case, round)
+        opening = await self._tools.inputs(action.job_id).opening_of(case, round)
         if opening is None:
             return
         found = await self._find(action, record, round, case, claim, opening)
@@ -134,36 +105,6 @@ class Auditor:
         finding, step, rows = found
         await self._records.note(f"finding/{_key(action)}", {"finding": finding.name, "step": step})
         await self._send_reveal(action, record, seed, opening, finding, step, rows)
-
-    # -- of its own accord
-
-    async def recheck(self, action: Recheck) -> None:
-        """Run an accepted claim that nobody asked about; the finding rests on the payload alone.
-
-        A mismatch is run once more before it is believed: memory errors are more common than cheats.
-        """
-        inputs = self._inputs(action.job_id)
-        round = await self._market.round(action.job_id, action.round)
-        claim = round.claims[action.shard]
-        opening = (await inputs.openings_of(round)).get(action.shard)
-        if opening is None:
-            return
-        entry = self._operator(claim.operator)
-        payload = await inputs.payload(opening, entry.endpoint if entry else None)
-        folder = self._folder / f"own-{action.commitment.hex()}"
-        for _ in range(RUNS_BEFORE_DOUBT):
-            await run_claim(inputs, self._compute, round, action.shard, folder)
-            judgement = await compare_run(inputs, self._compute, round, folder, opening, payload)
-            if judgement["finding"] != "fraud":
-                break
-        await self._records.record(recheck_key(action.commitment), judgement)
-        self._log.info("claim_rechecked", round=action.round, shard=action.shard, **judgement)
-        await asyncio.to_thread(shutil.rmtree, folder)
-
-    async def challenge(self, action: ChallengeClaim) -> None:
-        call = self._market.audit_court.functions.challenge(action.job_id, action.round, action.shard)
-        await self._sender.submit_and_confirm(f"challenge:{action.key}", call)
-        self._log.info("claim_challenged", round=action.round, shard=action.shard)
 
     # -- finding
 
@@ -175,8 +116,8 @@ class Auditor:
             return Finding.UNAVAILABLE_INPUTS, 0, None
         if record["failed"]:
             return Finding.ABSTAIN, 0, None  # the own run diverged: there is no trace to show
-        inputs = self._inputs(action.job_id)
-        entry = self._operator(claim.operator)
+        inputs = self._tools.inputs(action.job_id)
+        entry = self._tools.operator(claim.operator)
         endpoint = entry.endpoint if entry else ""
         try:
             payload = await inputs.payload(opening, endpoint)
@@ -203,7 +144,7 @@ class Auditor:
         claim: Claim,
         endpoint: str,
     ) -> dict[str, Any]:
-        inputs = self._inputs(action.job_id)
+        inputs = self._tools.inputs(action.job_id)
         theirs = self._run(action) / "theirs"
         await asyncio.to_thread(theirs.mkdir, parents=True, exist_ok=True)
         trace, end_state = theirs / TRACE, theirs / END_STATE
@@ -227,7 +168,7 @@ class Auditor:
         self, action: RevealAudit, case: Case, claim: Claim, endpoint: str, opening: Opening
     ) -> list[TraceRow] | None:
         """The operator's rows, from itself or from the chain; only those that it committed to."""
-        spec = await self._inputs(action.job_id).spec()
+        spec = await self._tools.inputs(action.job_id).spec()
         data = await self._ask(action, claim, endpoint, TRACE, max_trace_bytes(spec.inner.steps))
         try:
             rows = decode_trace(data, spec.inner.steps) if data is not None else []
@@ -241,7 +182,7 @@ class Auditor:
         if not endpoint:
             return None
         path = f"/claims/{claim.commitment.hex()}/{what}"
-        return await self._inputs(action.job_id).call_operator(endpoint, path, limit, self._signer)
+        return await self._tools.inputs(action.job_id).call_operator(endpoint, path, limit, self._tools.signer)
 
     async def _is_silent(self, action: RevealAudit, case: Case) -> bool:
         """Whether the operator had its chance to open its trace; demands it on chain the first time."""
@@ -252,13 +193,13 @@ class Auditor:
         if case.demanded_at == 0:
             await self._demand(action)
             return False
-        terms = self._inputs(action.job_id).terms
+        terms = self._tools.inputs(action.job_id).terms
         return await self._market.connection.now() > case.demanded_at + terms.windows.demand
 
     async def _demand(self, action: RevealAudit) -> None:
         call = self._market.audit_court.functions.demandTrace(action.case_id)
         try:
-            await self._sender.submit_and_confirm(f"demand-trace:{action.key}", call)
+            await self._tools.sender.submit_and_confirm(f"demand-trace:{action.key}", call)
         except Reverted as refusal:
             if refusal.name != "AlreadyDemanded":  # by another seat of the panel, meanwhile
                 raise
@@ -286,23 +227,18 @@ class Auditor:
         parts = (opening.payload_digest, opening.trace_root, opening.state_digest)
         reveal = (finding, step, salt, parts, *shown)
         call = self._market.audit_court.functions.reveal(action.case_id, action.seat, reveal)
-        await self._sender.submit_and_confirm(f"reveal-audit:{action.key}", call)
+        await self._tools.sender.submit_and_confirm(f"reveal-audit:{action.key}", call)
         self._log.info("audit_revealed", round=action.round, shard=action.shard, finding=finding.name, step=step)
 
     def _run(self, action: OnSeat) -> Path:
-        return self._folder / action.case_id.hex()
+        return self._tools.folder / action.case_id.hex()
 
     async def _rows(self, action: OnSeat) -> list[TraceRow]:
-        spec = await self._inputs(action.job_id).spec()
+        spec = await self._tools.inputs(action.job_id).spec()
         return decode_trace(await asyncio.to_thread((self._run(action) / TRACE).read_bytes), spec.inner.steps)
 
     def _seat(self, action: OnSeat, salt: bytes) -> Seat:
-        return Seat(action.case_id, action.seat, self._sender.address, salt)
-
-
-def recheck_key(commitment: bytes) -> str:
-    """Where the result of an own check is recorded."""
-    return f"recheck/{commitment.hex()}"
+        return Seat(action.case_id, action.seat, self._tools.sender.address, salt)
 
 
 def _key(action: OnSeat) -> str:

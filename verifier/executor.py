@@ -5,8 +5,7 @@ from __future__ import annotations
 import structlog
 
 from protocol.chain.errors import Reverted
-from protocol.chain.market import Market
-from protocol.chain.transactions import Call, Sender
+from protocol.chain.transactions import Call
 from verifier.actions import (
     Action,
     AdvanceCase,
@@ -24,6 +23,8 @@ from verifier.actions import (
     Settle,
 )
 from verifier.auditor import Auditor
+from verifier.doubter import Doubter
+from verifier.tools import Tools
 
 LONG = (Reexecute, RevealAudit, Recheck)  # run beside the turns of the loop
 
@@ -31,8 +32,9 @@ LONG = (Reexecute, RevealAudit, Recheck)  # run beside the turns of the loop
 class Executor:
     """One operator's hands."""
 
-    def __init__(self, market: Market, sender: Sender, auditor: Auditor) -> None:
-        self._market, self._sender, self._auditor = market, sender, auditor
+    def __init__(self, tools: Tools) -> None:
+        self._market, self._sender = tools.market, tools.sender
+        self._auditor, self._doubter = Auditor(tools), Doubter(tools)
         self._log = structlog.get_logger("upkeep")
 
     async def execute(self, action: Action) -> None:
@@ -44,9 +46,9 @@ class Executor:
             case RevealAudit():
                 await self._auditor.reveal(action)
             case Recheck():
-                await self._auditor.recheck(action)
+                await self._doubter.recheck(action)
             case ChallengeClaim():
-                await self._auditor.challenge(action)
+                await self._doubter.challenge(action)
             case _:
                 await self._move(action, self._call(action))
 

@@ -14,7 +14,7 @@ from eth_account.signers.local import LocalAccount
 
 from protocol.runtime.loop import Service, stopping_on_signals
 from verifier.actions import Action
-from verifier.auditor import recheck_key
+from verifier.doubter import recheck_key
 from verifier.executor import LONG
 from verifier.panel import plan_seats
 from verifier.sampler import plan_sampling

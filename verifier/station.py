@@ -28,12 +28,12 @@ from protocol.transport.blobs import BlobStore
 from protocol.transport.client import BlobClient
 from protocol.transport.signing import RequestSigner
 from protocol.transport.traffic import Traffic
-from verifier.auditor import Auditor
 from verifier.duty import Duty
 from verifier.executor import Executor
 from verifier.inputs import JobInputs
 from verifier.openings import Openings
 from verifier.snapshot import Snapshot, SnapshotLoader
+from verifier.tools import Tools
 
 
 class ChainConfig(Config, frozen=True, kw_only=True):
@@ -140,7 +140,7 @@ class Station:
         )
 
     def executor(self) -> Executor:
-        auditor = Auditor(
+        tools = Tools(
             self.market,
             self.sender,
             self.signer,
@@ -150,7 +150,7 @@ class Station:
             self.inputs,
             lambda address: self.operators.get(address),  # `follow` replaces the table
         )
-        return Executor(self.market, self.sender, auditor)
+        return Executor(tools)
 
     def duty(self) -> Duty:
         return Duty(self.sender.address)

