@@ -7,7 +7,9 @@ import shutil
 
 import structlog
 
+from protocol.core.terms import TOLERANCE_CLASSES
 from verifier.actions import ChallengeClaim, Recheck
+from verifier.judge import conclude
 from verifier.replay import compare_run, run_claim
 from verifier.tools import Tools
 
@@ -40,6 +42,12 @@ class Doubter:
             judgement = await compare_run(inputs, self._tools.compute, round, folder, opening, payload)
             if judgement["finding"] != "fraud":
                 break
+        # Nobody demanded this trace, so that it is closed accuses nobody: the rule of the offline check.
+        is_bf16 = TOLERANCE_CLASSES[inputs.terms.tolerance_class] == "bf16"
+        verdict, _ = conclude(
+            judgement["finding"], judgement["tests"], is_open=False, is_withheld=False, is_equal=False, is_bf16=is_bf16
+        )
+        judgement["finding"] = verdict.name.lower()
         await self._tools.records.record(recheck_key(action.commitment), judgement)
         self._log.info("claim_rechecked", round=action.round, shard=action.shard, **judgement)
         await asyncio.to_thread(shutil.rmtree, folder)

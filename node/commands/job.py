@@ -12,7 +12,7 @@ from node.poster import manage
 from node.session import Home, pass_home, run_async
 from node.wallet import Wallet, open_market, open_wallet, unlock
 from protocol.core.errors import GradmarketError
-from protocol.core.units import format_tokens, parse_tokens
+from protocol.core.units import format_tokens, parse_some_or_all, parse_tokens
 from protocol.runtime.logging import configure_logging
 from verifier.jobs import find_job, open_job
 
@@ -135,7 +135,7 @@ async def cancel(home: Home, job: str) -> None:
 @run_async
 async def refund(home: Home, job: str, amount: str | None) -> None:
     """Take AMOUNT tokens that are not reserved out of JOB; all of them without an amount."""
-    wei = parse_tokens(amount) if amount else 0
+    wei = parse_some_or_all(amount)
     async with _wallet(home) as wallet:
         taken = await manage.refund(wallet, await find_job(wallet.market, job), wei)
         click.echo(f"credited {format_tokens(taken)} tokens; take them with `gradmarket rewards withdraw`")

@@ -9,7 +9,7 @@ import click
 from node.session import Home, pass_home, run_async
 from node.wallet import open_market, open_wallet, unlock
 from protocol.chain.keystore import SCRYPT_ITERATIONS, create_key, import_key, read_address, read_password
-from protocol.core.units import format_tokens, parse_tokens
+from protocol.core.units import format_tokens, parse_some_or_all, parse_tokens
 
 password_option = click.option(
     "--password-file",
@@ -96,7 +96,7 @@ async def withdraw(home: Home, amount: str | None) -> None:
     """Take AMOUNT tokens of unlocked stake back; all of it without an amount."""
     config = home.config
     async with open_wallet(home.path, config, unlock(config, "owner")) as purse:
-        await purse.withdraw_stake(parse_tokens(amount) if amount else 0)
+        await purse.withdraw_stake(parse_some_or_all(amount))
         click.echo("withdrawn")
 
 
@@ -144,7 +144,7 @@ async def withdraw_rewards(home: Home, amount: str | None, account: str | None) 
     """Withdraw AMOUNT tokens of credit; all of it without an amount."""
     config = home.config
     async with open_wallet(home.path, config, unlock(config, "owner")) as purse:
-        sent = await purse.withdraw_rewards(account or purse.address, parse_tokens(amount) if amount else 0)
+        sent = await purse.withdraw_rewards(account or purse.address, parse_some_or_all(amount))
         click.echo(f"withdrew {format_tokens(sent)} tokens")
 
 

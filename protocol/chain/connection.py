@@ -15,6 +15,7 @@ from web3.types import BlockIdentifier
 from protocol.chain.errors import Refused, StaleHead, WrongChain
 from protocol.chain.provider import AiohttpProvider, shown
 from protocol.chain.revert import rpc_message
+from protocol.chain.words import forgiving_codec
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ async def connect(urls: Sequence[str], expected_chain_id: int | None = None, *, 
     # PoA chains put more than 32 bytes into extraData; the middleware makes their blocks readable.
     middleware = [(AttributeDictMiddleware, "attributes"), (ExtraDataToPOAMiddleware, "poa")]
     w3: AsyncWeb3[AiohttpProvider] = AsyncWeb3(provider, middleware=middleware)
+    w3.codec = forgiving_codec()
     try:
         chain_id = int(await w3.eth.chain_id)
         if expected_chain_id is not None and chain_id != expected_chain_id:

@@ -34,6 +34,16 @@ def parse_tokens(text: str) -> Wei:
     return Wei(int(whole) * TOKEN + int(part.ljust(18, "0")))
 
 
+def parse_some_or_all(text: str | None) -> Wei:
+    """An amount as commands take it: none means all, which the contracts write as 0; a typed 0 means nothing."""
+    if text is None:
+        return Wei(0)
+    wei = parse_tokens(text)
+    if wei == 0:
+        raise AmountError(f"amount {text!r}: 0 does nothing; name a positive number of tokens, or none for all")
+    return wei
+
+
 def format_tokens(wei: int) -> str:
     """Write wei as tokens, exactly: format_tokens(parse_tokens(x)) names the same amount."""
     sign = "-" if wei < 0 else ""

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from verifier.check import Check, Verdict, conclude, render
+from verifier.check import Check, render
+from verifier.judge import Verdict, conclude
 
 
 def a_test(name: str = "pseudo-gradient (cell)", zone: str = "accept", value: float = 1e-5) -> dict[str, Any]:
