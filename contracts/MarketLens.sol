@@ -45,7 +45,7 @@ struct JobView {
     uint256 funded;
     uint256 refunded;
     Progress progress;
-    RoundView[] rounds;
+    uint32[] unsettled;
 }
 
 struct OperatorView {
@@ -81,24 +81,27 @@ contract MarketLens {
         _court = IAuditCourt(a.court);
     }
 
-    /// A job with its rounds from number `from` on that are not settled, at most `most` of them, oldest first.
+    /// A job with the numbers of its rounds from `from` on that are not settled: at most `most`, oldest first, and the
+    /// newest round always among them.
     function jobView(bytes32 jobId, uint32 from, uint32 most) external view returns (JobView memory v) {
         (v.status, v.reason) = _market.statusOf(jobId);
         v.escrow = _ledger.potOf(jobId);
         (v.funded, v.refunded) = _market.totalsOf(jobId);
         v.progress = _rounds.progressOf(jobId);
+        uint32 opened = v.progress.opened;
         uint32[] memory numbers = new uint32[](most);
         uint256 found;
-        for (uint32 r = from; r < v.progress.opened && found < most; ++r) {
+        for (uint32 r = from; r < opened && found < most; ++r) {
+            if (found + 1 == most) r = opened - 1;
             (, RoundStatus status) = _rounds.roundOf(jobId, r);
             if (status != RoundStatus.Settled) numbers[found++] = r;
         }
-        v.rounds = new RoundView[](found);
-        for (uint256 i; i < found; ++i) v.rounds[i] = roundView(jobId, numbers[i]);
+        v.unsettled = new uint32[](found);
+        for (uint256 i; i < found; ++i) v.unsettled[i] = numbers[i];
     }
 
     /// One round with its claims, sample and cases.
-    function roundView(bytes32 jobId, uint32 number) public view returns (RoundView memory v) {
+    function roundView(bytes32 jobId, uint32 number) external view returns (RoundView memory v) {
         v.number = number;
         (v.state, v.status) = _rounds.roundOf(jobId, number);
         (v.claims, v.statuses) = _rounds.claimsOf(jobId, number);

@@ -51,6 +51,7 @@ class OnSeat(OnRound):
     shard: int
     case_id: bytes
     seat: int
+    commitment: bytes
 
     @property
     def key(self) -> str:

@@ -34,8 +34,9 @@ from protocol.runtime.errors import ChildFailed
 from protocol.training.checkpoint import end_state_bytes
 from protocol.transport.errors import BlobTooLarge, Unavailable
 from verifier.actions import CommitAudit, OnSeat, Reexecute, RevealAudit
-from verifier.errors import InputsUnavailable, JobRefused
+from verifier.errors import BaseUnavailable, InputsUnavailable, JobRefused, TooLarge
 from verifier.files import END_STATE, TRACE
+from verifier.records import audit_key
 from verifier.replay import compare_run, run_claim
 from verifier.tools import Tools
 
@@ -56,11 +57,17 @@ class Auditor:
         """
         if await self._records.get(_key(action)) is not None:
             return
-        salt, missing, failed = secrets.token_bytes(32), "", ""
+        salt, missing, failed, baseless = secrets.token_bytes(32), "", "", ""
         round = await self._market.round(action.job_id, action.round)
+        if round.claims[action.shard].commitment != action.commitment:
+            return  # the chain went back meanwhile: the next turn plans anew
         try:
             await run_claim(self._tools.inputs(action.job_id), self._compute, round, action.shard, self._run(action))
             root = audit_root(await self._rows(action), self._seat(action, salt))
+        except BaseUnavailable as error:
+            root, baseless = secrets.token_bytes(32), str(error)
+        except TooLarge as error:
+            root, failed = secrets.token_bytes(32), str(error)
         except (InputsUnavailable, JobRefused) as error:
             root, missing = secrets.token_bytes(32), str(error)
         except ChildFailed as error:
@@ -75,6 +82,7 @@ class Auditor:
             "root": root.hex(),
             "missing": missing,
             "failed": failed,
+            "baseless": baseless,
         }
         await self._records.record(_key(action), entry)
 
@@ -90,7 +98,7 @@ class Auditor:
         """Find, then show. Returns without a finding while the beacon or the operator may still speak."""
         round = await self._market.round(action.job_id, action.round)
         case, claim = round.cases[action.shard], round.claims[action.shard]
-        if case.seats[action.seat].state != SeatState.COMMITTED:
+        if case.seats[action.seat].state != SeatState.COMMITTED or claim.commitment != action.commitment:
             return
         record = await self._records.get(_key(action))
         seed = await self._market.beacon_seed(case)
@@ -114,6 +122,8 @@ class Auditor:
         """The finding, the step it names and the operator's rows; None to wait for the operator's answer."""
         if record["missing"]:
             return Finding.UNAVAILABLE_INPUTS, 0, None
+        if record["baseless"]:
+            return Finding.UNAVAILABLE_PAYLOAD, 0, None  # what was built on it cannot be paid
         if record["failed"]:
             return Finding.ABSTAIN, 0, None  # the own run diverged: there is no trace to show
         inputs = self._tools.inputs(action.job_id)
@@ -231,7 +241,7 @@ class Auditor:
         self._log.info("audit_revealed", round=action.round, shard=action.shard, finding=finding.name, step=step)
 
     def _run(self, action: OnSeat) -> Path:
-        return self._tools.folder / action.case_id.hex()
+        return self._tools.folder / _key(action).removeprefix("audit/")
 
     async def _rows(self, action: OnSeat) -> list[TraceRow]:
         spec = await self._tools.inputs(action.job_id).spec()
@@ -242,7 +252,7 @@ class Auditor:
 
 
 def _key(action: OnSeat) -> str:
-    return f"audit/{action.case_id.hex()}"
+    return audit_key(action.case_id, action.seat, action.commitment)
 
 
 def _fields(row: TraceRow) -> tuple[int, int, int, bytes, bytes]:

@@ -10,6 +10,7 @@ import structlog
 from protocol.core.terms import TOLERANCE_CLASSES
 from verifier.actions import ChallengeClaim, Recheck
 from verifier.judge import conclude
+from verifier.records import recheck_key
 from verifier.replay import compare_run, run_claim
 from verifier.tools import Tools
 
@@ -56,8 +57,3 @@ class Doubter:
         call = self._tools.market.audit_court.functions.challenge(action.job_id, action.round, action.shard)
         await self._tools.sender.submit_and_confirm(f"challenge:{action.key}", call)
         self._log.info("claim_challenged", round=action.round, shard=action.shard)
-
-
-def recheck_key(commitment: bytes) -> str:
-    """Where the result of an own check is recorded."""
-    return f"recheck/{commitment.hex()}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
@@ -24,17 +25,26 @@ from protocol.training.data import (
     shard_bytes,
     shard_digest,
 )
+from protocol.training.layout import parameter_count
 from protocol.training.spec import MAX_SPEC_BYTES, Spec, decode_spec, loss_tolerance
 from protocol.transport.blobs import BlobStore
 from protocol.transport.client import BlobClient
 from protocol.transport.errors import BlobTooLarge, PeerFailed, Unavailable
 from protocol.transport.signing import RequestSigner
-from verifier.errors import InputsUnavailable, JobRefused
+from verifier.errors import InputsUnavailable, JobRefused, TooLarge
 from verifier.openings import Openings
 
 Sources = Callable[[], Sequence[str]]  # base URLs of everybody who may hold a blob
 MAX_TOKENIZER_BYTES = 64 * 2**20
 FETCH_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What this machine takes on; a spec of some hundred bytes can ask for any memory and any disk."""
+
+    parameters: int
+    shard_bytes: int
 
 
 class JobInputs:
@@ -50,10 +60,11 @@ class JobInputs:
         compute: ComputeProcess,
         openings: Openings,
         sources: Sources,
+        limits: Limits,
     ) -> None:
         self.job_id, self.terms = job_id, terms
         self._market, self._store, self._client, self._compute = market, store, client, compute
-        self._openings, self._sources = openings, sources
+        self._openings, self._sources, self._limits = openings, sources, limits
         self._spec: Spec | None = None
         self._log = structlog.get_logger("inputs")
         self._manifest: Manifest | None = None
@@ -64,6 +75,7 @@ class JobInputs:
             path = await self._fetch(self.terms.spec_digest.hex(), MAX_SPEC_BYTES, "spec")
             spec = decode_spec(path.read_bytes())
             check_terms_of(spec, self.terms)
+            _check_limit("parameters", parameter_count(spec), self._limits.parameters)
             self._spec = spec
         return self._spec
 
@@ -78,6 +90,7 @@ class JobInputs:
             path = await self._fetch(digest, MAX_MANIFEST_BYTES, "manifest")
             manifest = decode_manifest(path.read_bytes())
             check_manifest(await self.spec(), manifest)
+            _check_limit("bytes a shard", shard_bytes(manifest), self._limits.shard_bytes)
             self._manifest = manifest
         return self._manifest
 
@@ -194,9 +207,11 @@ class JobInputs:
     async def _fetch(
         self, digest: str, limit: int, kind: str, first: str | None = None, timeout: float = FETCH_SECONDS
     ) -> Path:
-        sources = [url for url in ([first] if first else []) + list(self._sources()) if url]
+        sources = [url for url in self._sources() if url]
         try:
-            return await self._client.fetch(digest, sources, max_bytes=limit, kind=kind, timeout=timeout)
+            return await self._client.fetch(
+                digest, sources, max_bytes=limit, kind=kind, timeout=timeout, first=first or None
+            )
         except (Unavailable, BlobTooLarge) as error:
             if kind in ("payload", "checkpoint"):
                 raise
@@ -214,6 +229,11 @@ class JobInputs:
         self._store.put_file(path, kind="checkpoint")
         path.unlink(missing_ok=True)
         return self._store.path(digest)
+
+
+def _check_limit(what: str, have: int, most: int) -> None:
+    if have > most:
+        raise TooLarge(f"job left alone: it has {have:,} {what}, config.toml [work] allows {most:,}")
 
 
 def check_terms_of(spec: Spec, terms: Terms) -> None:

@@ -11,27 +11,39 @@ from protocol.runtime.errors import ChildFailed
 from protocol.runtime.process import ComputeProcess
 from protocol.training.errors import TrainingError
 from protocol.transport.errors import BlobTooLarge, Unavailable
-from verifier.errors import InputsUnavailable
+from verifier.errors import BaseUnavailable, InputsUnavailable, JobRefused
 from verifier.inputs import JobInputs
 
 BAD_INPUTS = frozenset({"SpecError", "DataError", "CheckpointError"})  # what the compute process says of a job's files
 
 
 async def run_claim(
-    inputs: JobInputs, compute: ComputeProcess, round: Round, shard: int, folder: Path, method: str = "replay"
+    inputs: JobInputs,
+    compute: ComputeProcess,
+    round: Round,
+    shard: int,
+    folder: Path,
+    method: str = "replay",
+    timeout: float | None = None,
 ) -> dict[str, Any]:
     """Run a claim into `folder`; the digests of its result.
 
-    Raises InputsUnavailable when base or data are not had or are no base and no data: the poster's fault, nobody
-    else's. ChildFailed, ChildDied: a fault of the run.
+    Raises InputsUnavailable when spec, data or genesis are not had or are none: the poster's fault, nobody else's;
+    BaseUnavailable for a later base: its attesters' fault. ChildFailed, ChildDied: a fault of the run.
     """
     try:
-        base, data = await inputs.base(round), await inputs.shard(round.number, shard)
+        data = await inputs.shard(round.number, shard)
     except (Unavailable, BlobTooLarge, TrainingError) as error:
         raise InputsUnavailable(str(error)) from None
     try:
+        base = await inputs.base(round)
+    except (Unavailable, BlobTooLarge, TrainingError, JobRefused, InputsUnavailable) as error:
+        is_genesis = round.base == inputs.terms.genesis_digest
+        raise (InputsUnavailable if is_genesis else BaseUnavailable)(str(error)) from None
+    try:
         result: dict[str, Any] = await compute.call(
             method,
+            timeout=timeout,
             spec=await inputs.spec_path(),
             base=str(base),
             manifest=await inputs.manifest_path(),

@@ -14,9 +14,9 @@ from eth_account.signers.local import LocalAccount
 
 from protocol.runtime.loop import Service, stopping_on_signals
 from verifier.actions import Action
-from verifier.doubter import recheck_key
 from verifier.executor import LONG
 from verifier.panel import plan_seats
+from verifier.records import recheck_key
 from verifier.sampler import plan_sampling
 from verifier.snapshot import Snapshot
 from verifier.station import HomeConfig, Station, open_station

@@ -17,6 +17,7 @@ from protocol.chain.signer import sign_digest
 from protocol.chain.transactions import Sender
 from protocol.core.operator import Operator
 from protocol.core.terms import Terms
+from protocol.core.units import parse_tokens
 from protocol.runtime.config import Config
 from protocol.runtime.process import ComputeProcess
 from protocol.store.cursor import Cursors
@@ -30,7 +31,7 @@ from protocol.transport.signing import RequestSigner
 from protocol.transport.traffic import Traffic
 from verifier.duty import Duty
 from verifier.executor import Executor
-from verifier.inputs import JobInputs
+from verifier.inputs import JobInputs, Limits
 from verifier.openings import Openings
 from verifier.snapshot import Snapshot, SnapshotLoader
 from verifier.tools import Tools
@@ -75,13 +76,17 @@ class ServeConfig(Config, frozen=True, kw_only=True):
 class WorkConfig(Config, frozen=True, kw_only=True):
     """`jobs`: ids in hex, none for all. `claims`: held at once. `nice`: of the compute process.
 
-    `keep_rounds`: settled rounds whose artefacts stay on this disk.
+    `keep_rounds`: settled rounds whose artefacts stay on this disk. `min_reward`: tokens a shard must pay; a job that
+    pays less is not looked at. `max_parameters`, `max_shard_mib`: of a job that this machine can work on.
     """
 
     jobs: tuple[str, ...] = ()
     claims: int = 1
     nice: int = 5
     keep_rounds: int = 64
+    min_reward: str = "0"
+    max_parameters: int = 2 * 10**9
+    max_shard_mib: int = 1024
 
 
 class HomeConfig(Config, frozen=True, kw_only=True):
@@ -137,6 +142,7 @@ class Station:
             self.intents,
             lambda job: not wanted or job in wanted,
             self.config.chain.max_head_age,
+            parse_tokens(self.config.work.min_reward),
         )
 
     def executor(self) -> Executor:
@@ -165,6 +171,7 @@ class Station:
             self.compute,
             self.openings,
             lambda: self.sources(job_id),
+            Limits(self.config.work.max_parameters, self.config.work.max_shard_mib * 2**20),
         )
 
 

@@ -12,6 +12,8 @@ from protocol.core.terms import Terms
 from verifier.actions import Action, AdvanceCase, AdvanceRound, CloseJob, Convene, DrawSample, OpenRound, Settle
 from verifier.snapshot import JobSnapshot, Snapshot
 
+MOST_CONVENED = 16  # cases opened in one transaction: about 5 M gas
+MOST_SETTLED = 64  # shards settled in one transaction: about 4 M gas
 PATIENCE = 2  # challenge windows after which decided shards are settled although others are not decided
 
 
@@ -37,16 +39,22 @@ def _plan_round(job: JobSnapshot, round: Round, snapshot: Snapshot) -> Iterator[
     if not round.voided and not round.draw.drawn:
         yield DrawSample(job.job_id, round.number)
     waiting = tuple(shard for shard in bits(round.draw.sampled_map) if shard not in round.cases)
-    if waiting:
-        yield Convene(job.job_id, round.number, waiting)
+    for some in _chunks(waiting, MOST_CONVENED):
+        yield Convene(job.job_id, round.number, some)
     for shard, case in round.cases.items():
         if _is_case_due(case, job.terms, snapshot.now):
             yield AdvanceCase(job.job_id, round.number, shard, case_id(job.job_id, round.number, shard))
     decided = tuple(c.shard for c in round.claims if is_decided(round, c, job.terms.windows.challenge, snapshot.now))
     unresolved = sum(not claim.is_resolved for claim in round.claims)
     late = snapshot.now > round.closed_at + PATIENCE * job.terms.windows.challenge
-    if decided and (len(decided) == unresolved or late):
-        yield Settle(job.job_id, round.number, decided)
+    if len(decided) == unresolved or late:
+        for some in _chunks(decided, MOST_SETTLED):
+            yield Settle(job.job_id, round.number, some)
+
+
+def _chunks(shards: tuple[int, ...], size: int) -> Iterator[tuple[int, ...]]:
+    """What fits one transaction."""
+    return (shards[start : start + size] for start in range(0, len(shards), size))
 
 
 def _is_case_due(case: Case, terms: Terms, now: int) -> bool:

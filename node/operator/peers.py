@@ -50,5 +50,7 @@ async def _artefact(station: Station, worker: Worker, request: web.Request, call
         raise refused
     if caller.lower() not in {seat.operator.lower() for seat in case.seats}:
         raise refused
-    result = await station.intents.get(f"result/{where['job']}/{where['round']}/{where['shard']}")
+    result = await station.intents.get(where["result"])
+    if result is None:
+        raise refused  # tidied away
     return web.FileResponse(worker.private.path(result[kind]))

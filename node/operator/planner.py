@@ -84,7 +84,8 @@ def _plan_open(
     job: JobSnapshot, round: Round, mine: list[Claim], snapshot: Snapshot, own: OwnState
 ) -> Iterator[NodeAction]:
     if round.number not in own.bases:
-        yield SyncBase(job.job_id, round.number)
+        if not own.stop_claiming:
+            yield SyncBase(job.job_id, round.number)
         return
     held = [claim for claim in mine if claim.status == ClaimStatus.HELD]
     for claim in held:

@@ -14,11 +14,11 @@ import structlog
 from eth_account.signers.local import LocalAccount
 
 from node.operator.actions import LONG as LONG_WORK
-from node.operator.actions import NodeAction, OnClaim
+from node.operator.actions import NodeAction
 from node.operator.peers import open_server
 from node.operator.planner import GAS_PER_CLAIM, OwnState, plan_work, why_idle
 from node.operator.tidy import tidy
-from node.operator.worker import Worker, result_key
+from node.operator.worker import Worker
 from protocol.core.audit import CasePhase
 from protocol.core.errors import GradmarketError
 from protocol.core.round import Round, RoundStatus
@@ -29,6 +29,7 @@ from protocol.transport.server import BlobServer
 from verifier.actions import Action
 from verifier.executor import LONG as LONG_AUDITS
 from verifier.panel import plan_seats
+from verifier.records import next_key, result_key
 from verifier.snapshot import JobSnapshot, Snapshot
 from verifier.station import HomeConfig, Station, open_station
 from verifier.upkeep import plan_upkeep
@@ -117,10 +118,10 @@ class NodeService:
         results, nexts = set(), {}
         for round in job.job.rounds:
             for claim in round.claims:
-                where = OnClaim(job.job_id, round.number, claim.shard)
-                if claim.operator == me and await self._station.intents.get(result_key(where)):
+                key = result_key(job.job_id, round, claim.shard)
+                if claim.operator == me and await self._station.intents.get(key):
                     results.add((round.number, claim.shard))
-            step = await self._station.intents.get(f"next/{job.job_id.hex()}/{round.number}")
+            step = await self._station.intents.get(next_key(job.job_id, round))
             if step:
                 nexts[round.number] = step
         return OwnState(
@@ -131,7 +132,7 @@ class NodeService:
             results=frozenset(results),
             nexts=nexts,
             claims_at_once=self._station.config.work.claims,
-            train_seconds=self._worker.train_seconds,
+            train_seconds=self._worker.train_seconds(job.job_id),
             stop_claiming=self._worker.why_broken(job.job_id) or why_stop,
         )
 

@@ -34,6 +34,7 @@ from protocol.transport.errors import BlobTooLarge, Unavailable
 from verifier.actions import OnJob
 from verifier.files import END_STATE, PAYLOAD, TRACE
 from verifier.inputs import JobInputs
+from verifier.records import next_key, result_key
 from verifier.replay import run_claim
 from verifier.station import Station
 
@@ -50,7 +51,7 @@ class Worker:
         self._station, self._market, self._sender = station, station.market, station.sender
         self._log = structlog.get_logger("operator")
         self.private = BlobStore(station.home / "private")
-        self.train_seconds = FIRST_TRAIN_SECONDS
+        self._train_seconds: dict[bytes, float] = {}  # the last training of each job
         self._failures: dict[bytes, list[str]] = {}  # trainings in a row that failed, by job
 
     async def execute(self, action: NodeAction) -> None:
@@ -69,6 +70,10 @@ class Worker:
                 await self._attest(action)
             case OpenTrace():
                 await self._open_trace(action)
+
+    def train_seconds(self, job_id: bytes) -> float:
+        """What a claim of this job is expected to take."""
+        return self._train_seconds.get(job_id, FIRST_TRAIN_SECONDS)
 
     def why_broken(self, job_id: bytes) -> str:
         """Why this device must not take new claims of a job; a successful training of it closes it."""
@@ -113,38 +118,48 @@ class Worker:
         self._log.info("base_ready", round=action.round, digest=round.base.hex())
 
     async def _train(self, action: Train) -> None:
-        if await self._station.intents.get(result_key(action)) is not None:
+        round = await self._market.round(action.job_id, action.round)
+        if await self._station.intents.get(result_key(action.job_id, round, action.shard)) is not None:
             return  # a claim with a stored result is never trained again
         folder = self._station.home / "claims" / f"{action.job_id.hex()[:16]}-{action.round}-{action.shard}"
-        round = await self._market.round(action.job_id, action.round)
         self._log.info("training_started", round=action.round, shard=action.shard)
         started = time.monotonic()
         try:
+            left = round.claims[action.shard].deadline - await self._market.connection.now()
             result = await run_claim(
-                self._inputs(action), self._station.compute, round, action.shard, folder, method="train"
+                self._inputs(action),
+                self._station.compute,
+                round,
+                action.shard,
+                folder,
+                method="train",
+                timeout=max(1.0, left),  # afterwards the claim is lost, and the device is for others
             )
         except (ChildFailed, ChildDied) as error:
             self._failures.setdefault(action.job_id, []).append(str(error))
             raise
         self._failures.pop(action.job_id, None)
-        self.train_seconds = time.monotonic() - started
-        await self._keep(action, folder, result)
+        self._train_seconds[action.job_id] = time.monotonic() - started
+        await self._keep(result_key(action.job_id, round, action.shard), folder, result)
         self._log.info("training_done", round=action.round, shard=action.shard, **result)
 
-    async def _keep(self, action: Train, folder: Path, result: Mapping[str, Any]) -> None:
+    async def _keep(self, key: str, folder: Path, result: Mapping[str, Any]) -> None:
         """Payload to the public store, trace and end state to the private one, then the record: in that order."""
         await asyncio.to_thread(self._station.blobs.put_file, folder / PAYLOAD, kind="payload")
         trace = await asyncio.to_thread(self.private.put_file, folder / TRACE, kind="trace")
         await asyncio.to_thread(self.private.put_file, folder / END_STATE, kind="end-state")
-        await self._station.intents.record(result_key(action), {**result, "trace_blob": trace})
+        await self._station.intents.record(key, {**result, "trace_blob": trace})
         await asyncio.to_thread(shutil.rmtree, folder)
 
     async def _commit(self, action: CommitClaim) -> None:
-        result = await self._station.intents.get(result_key(action))
-        opening = Opening(*(bytes.fromhex(result[name]) for name in ("payload", "trace", "state")))
         round = await self._market.round(action.job_id, action.round)
+        key = result_key(action.job_id, round, action.shard)
+        result = await self._station.intents.get(key)
+        if result is None:
+            return  # the chain went back to another base meanwhile: the next turn plans anew
+        opening = Opening(*(bytes.fromhex(result[name]) for name in ("payload", "trace", "state")))
         made = self._commitment(action, round, opening)
-        where = {"job": action.job_id.hex(), "round": action.round, "shard": action.shard}
+        where = {"job": action.job_id.hex(), "round": action.round, "shard": action.shard, "result": key}
         await self._station.intents.note(f"commitment/{made.hex()}", where)
         parts = (opening.payload_digest, opening.trace_root, opening.state_digest)
         call = self._market.round_book.functions.commit(action.job_id, action.round, action.shard, parts)
@@ -182,8 +197,7 @@ class Worker:
             raise Unavailable(f"round {action.round}", {"payloads": "not all of the tallied ones could be fetched"})
         digest = await inputs.next_checkpoint(round, payloads)
         bitmap = sum(1 << shard for shard in payloads)
-        key = f"next/{action.job_id.hex()}/{action.round}"
-        await self._station.intents.note(key, {"bitmap": f"{bitmap:x}", "digest": digest})
+        await self._station.intents.note(next_key(action.job_id, round), {"bitmap": f"{bitmap:x}", "digest": digest})
         self._log.info("outer_step_done", round=action.round, bitmap=f"{bitmap:b}", next=digest)
 
     async def _fetch_payloads(self, inputs: JobInputs, round: Round, shards: list[int]) -> dict[int, Path]:
@@ -205,7 +219,8 @@ class Worker:
     # -- audits of own claims
 
     async def _open_trace(self, action: OpenTrace) -> None:
-        result = await self._station.intents.get(result_key(action))
+        round = await self._market.round(action.job_id, action.round)
+        result = await self._station.intents.get(result_key(action.job_id, round, action.shard))
         inputs = self._inputs(action)
         steps = (await inputs.spec()).inner.steps
         rows = decode_trace(self.private.read(result["trace_blob"], max_trace_bytes(steps)), steps)
@@ -218,8 +233,3 @@ class Worker:
 
     def _inputs(self, action: OnJob) -> JobInputs:
         return self._station.inputs(action.job_id)
-
-
-def result_key(action: OnClaim) -> str:
-    """Where a claim's result is recorded."""
-    return f"result/{action.job_id.hex()}/{action.round}/{action.shard}"

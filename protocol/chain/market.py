@@ -65,9 +65,9 @@ class Market:
         return str(await self.call(self.job_market.functions.seedOf(job_id)))
 
     async def job(self, job_id: bytes, first_round: int = 0) -> Job:
-        """The job with its unsettled rounds from `first_round` on."""
+        """The job with its unsettled rounds from `first_round` on: the 15 oldest, and the newest."""
         view = await self.call(self.market_lens.functions.jobView(job_id, first_round, MOST_ROUNDS))
-        status, reason, escrow, funded, refunded, progress, rounds = view
+        status, reason, escrow, funded, refunded, progress, numbers = view
         return Job(
             job_id=job_id,
             status=JobStatus(status),
@@ -76,7 +76,7 @@ class Market:
             funded=funded,
             refunded=refunded,
             progress=Progress(*progress),
-            rounds=tuple(_round(entry) for entry in rounds),
+            rounds=tuple([await self.round(job_id, number) for number in numbers]),
         )
 
     async def round(self, job_id: bytes, number: int) -> Round:

@@ -22,6 +22,7 @@ from protocol.transport.signing import RequestSigner
 from protocol.transport.source import Source, Want
 from protocol.transport.traffic import Traffic
 
+MOST_SOURCES: Final = 12  # asked in one fetch, beside the first
 EMPTY_DIGEST: Final = hashlib.sha256(b"").hexdigest()
 
 
@@ -52,8 +53,11 @@ class BlobClient:
         kind: str = "other",
         signer: RequestSigner | None = None,
         timeout: float | None = None,
+        first: str | None = None,
     ) -> Path:
         """The path of the whole, verified blob in the store; `sources` are base URLs, of peers or of static servers.
+
+        `first` is asked first and has half of the time; then some of the others, and always the last one.
 
         Raises Unavailable with a reason per source, BlobTooLarge when the store's own copy is above `max_bytes`,
         DiskFull. `timeout` (seconds) is shared out among the sources, so that a slow one cannot eat it all.
@@ -63,7 +67,7 @@ class BlobClient:
             if digest == EMPTY_DIGEST:
                 self._store.put(b"", kind=kind)
             if not self._store.has(digest):
-                return await self._fetch(Want(digest, max_bytes, kind, signer), sources, timeout)
+                return await self._fetch(Want(digest, max_bytes, kind, signer), sources, timeout, first)
             if (size := self._store.size(digest)) > max_bytes:
                 raise BlobTooLarge(f"blob {digest[:12]}… has {size} bytes, expected at most {max_bytes}")
             return self._store.path(digest)
@@ -92,16 +96,17 @@ class BlobClient:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _fetch(self, want: Want, sources: Sequence[str], timeout: float | None) -> Path:
+    async def _fetch(self, want: Want, sources: Sequence[str], timeout: float | None, first: str | None) -> Path:
         clock = asyncio.get_running_loop().time
         ends = None if timeout is None else clock() + timeout
         reasons: dict[str, str] = {}
-        waiting = self._ordered(sources)
+        waiting = self._ordered(sources, first)
         for number in range(self._limits.passes):
             await asyncio.sleep(self._limits.pause_seconds if number else 0)
             again = []
             for index, source in enumerate(waiting):
-                share = None if ends is None else max(0.0, ends - clock()) / (len(waiting) - index)
+                parts = 2 if source == first and len(waiting) > 1 else len(waiting) - index
+                share = None if ends is None else max(0.0, ends - clock()) / parts
                 try:
                     path = await self._bounded(source, want, share)
                 except (PeerFailed, WrongDigest) as failed:
@@ -114,12 +119,17 @@ class BlobClient:
             waiting = again
         raise Unavailable(want.digest, reasons)
 
-    def _ordered(self, sources: Sequence[str]) -> list[str]:
-        """Fewest strikes first; among equals each fetch starts with another one, to spread the load."""
-        known = list(dict.fromkeys(sources))
+    def _ordered(self, sources: Sequence[str], first: str | None) -> list[str]:
+        """Fewest strikes first; among equals each fetch starts with another one, to spread the load.
+
+        Not all of them: names cost nothing, and a thousand that stall must not use up the time of who has the blob.
+        """
+        known = [source for source in dict.fromkeys(sources) if source != first]
         self._turn += 1
-        first = self._turn % len(known) if known else 0
-        return sorted(known[first:] + known[:first], key=lambda source: self.strikes[source])
+        turn = self._turn % len(known) if known else 0
+        turned = sorted(known[turn:] + known[:turn], key=lambda source: self.strikes[source])
+        chosen = turned if len(turned) <= MOST_SOURCES else [*turned[: MOST_SOURCES - 1], known[-1]]
+        return [*([first] if first else []), *dict.fromkeys(chosen)]
 
     async def _bounded(self, source: str, want: Want, share: float | None) -> Path:
         slowest = self._limits.chunk_seconds + want.max_bytes / self._limits.slowest_rate

@@ -70,7 +70,7 @@ class InProcess:
     def __init__(self, handlers: Handlers) -> None:
         self._handlers = handlers
 
-    async def call(self, method: str, /, **params: Any) -> Any:
+    async def call(self, method: str, /, *, timeout: float | None = None, **params: Any) -> Any:
         try:
             value = self._handlers[method](**params)
         except Exception as error:

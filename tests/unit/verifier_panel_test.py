@@ -14,24 +14,28 @@ from protocol.core.round import RoundStatus
 from tests.helpers.views import CLOSED_AT, JOB, OTHER, a_case, a_claim, a_job, a_round, a_seat, seen
 from verifier.actions import Action, CommitAudit, Reexecute, RevealAudit
 from verifier.panel import plan_seats
+from verifier.records import audit_key
 
 CASE = case_id(JOB, 0, 1)
-RECORD = {CASE.hex(): {"salt": "00" * 32, "root": "11" * 32, "seat": 0, "missing": "", "failed": ""}}
+CLAIM = a_claim(1, ClaimStatus.ACCEPTED, by=OTHER)
+DONE = {"salt": "00" * 32, "root": "11" * 32, "missing": "", "failed": "", "baseless": ""}
 SEATED, COMMITTED, REVEALED = SeatState.SEATED, SeatState.COMMITTED, SeatState.REVEALED
 
 
 def duties(
     phase: CasePhase, *seats: PanelSeat, now: int = CLOSED_AT + 5, done: bool = False, **case: Any
 ) -> list[Action]:
-    round = a_round(RoundStatus.CLOSED, a_claim(1, ClaimStatus.ACCEPTED, by=OTHER))
-    round = replace(round, cases={1: a_case(1, phase, *seats, **case)})
-    return plan_seats(seen(a_job(round), now=now, audits=RECORD if done else {}))
+    round = replace(a_round(RoundStatus.CLOSED, CLAIM), cases={1: a_case(1, phase, *seats, **case)})
+    records = {audit_key(CASE, number, CLAIM.commitment): DONE for number in range(len(seats))}
+    return plan_seats(seen(a_job(round), now=now, audits=records if done else {}))
 
 
 def test_a_seat_re_executes_then_commits_then_reveals() -> None:
-    assert duties(CasePhase.COMMITTING, a_seat()) == [Reexecute(JOB, 0, 1, CASE, 0)]
-    assert duties(CasePhase.COMMITTING, a_seat(), done=True) == [CommitAudit(JOB, 0, 1, CASE, 0)]
-    assert duties(CasePhase.REVEALING, a_seat(state=COMMITTED), done=True) == [RevealAudit(JOB, 0, 1, CASE, 0)]
+    assert duties(CasePhase.COMMITTING, a_seat()) == [Reexecute(JOB, 0, 1, CASE, 0, CLAIM.commitment)]
+    assert duties(CasePhase.COMMITTING, a_seat(), done=True) == [CommitAudit(JOB, 0, 1, CASE, 0, CLAIM.commitment)]
+    assert duties(CasePhase.REVEALING, a_seat(state=COMMITTED), done=True) == [
+        RevealAudit(JOB, 0, 1, CASE, 0, CLAIM.commitment)
+    ]
 
 
 def test_nothing_is_done_twice() -> None:
@@ -63,10 +67,26 @@ def test_the_last_second_of_a_phase_still_counts_and_the_next_does_not() -> None
 
 def test_only_the_own_seat_is_served_by_its_number() -> None:
     seats = (a_seat(OTHER), a_seat(OTHER), a_seat())
-    assert duties(CasePhase.COMMITTING, *seats) == [Reexecute(JOB, 0, 1, CASE, 2)]
+    assert duties(CasePhase.COMMITTING, *seats) == [Reexecute(JOB, 0, 1, CASE, 2, CLAIM.commitment)]
     assert duties(CasePhase.COMMITTING, *seats[:2]) == []
 
 
 @pytest.mark.parametrize("state", [SeatState.EMPTY, SeatState.VACANT])
 def test_a_seat_that_was_taken_away_is_left(state: SeatState) -> None:
     assert duties(CasePhase.COMMITTING, a_seat(state=state)) == []
+
+
+def test_what_was_done_on_another_seat_of_the_case_is_not_committed_here() -> None:
+    """An owner that missed its seat can be drawn again; salt and root are of one seat alone."""
+    round = replace(
+        a_round(RoundStatus.CLOSED, CLAIM), cases={1: a_case(1, CasePhase.COMMITTING, a_seat(OTHER), a_seat())}
+    )
+    before = {audit_key(CASE, 0, CLAIM.commitment): DONE}
+    plan = plan_seats(seen(a_job(round), now=CLOSED_AT + 5, audits=before))
+    assert plan == [Reexecute(JOB, 0, 1, CASE, 1, CLAIM.commitment)]
+
+
+def test_what_was_done_for_a_claim_of_another_fork_is_not_committed_here() -> None:
+    round = replace(a_round(RoundStatus.CLOSED, CLAIM), cases={1: a_case(1, CasePhase.COMMITTING, a_seat())})
+    plan = plan_seats(seen(a_job(round), now=CLOSED_AT + 5, audits={audit_key(CASE, 0, b"fork" * 8): DONE}))
+    assert plan == [Reexecute(JOB, 0, 1, CASE, 0, CLAIM.commitment)]
