@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from eth_utils.address import is_address, to_checksum_address
 
 from node.commands.ledger import make_console
 from node.devnet.chain import BACKENDS, CHAIN_ID, dev_accounts, devchain
@@ -105,6 +106,9 @@ async def prove(folder: Path) -> None:
     from node.ledger import check_books, keep_books, read_events
     from protocol.chain.bindings import Deployment
 
+    missing = [name for name in ("names.json", "deployment.json", "chain") if not (folder / name).exists()]
+    if missing:
+        raise click.BadParameter(f"{folder} has no {missing[0]}: expected the folder of a run", param_hint="FOLDER")
     names = json.loads((folder / "names.json").read_text())
     async with devchain(folder / "chain") as chain, await connect([chain.url], chain.chain_id) as connection:
         market = Market(connection, Deployment.load(folder / "deployment.json"))
@@ -152,10 +156,14 @@ async def faucet(address: str, tokens: str, rpc: str, folder: Path) -> None:
     from protocol.chain.bindings import Deployment
 
     amount = parse_tokens(tokens)
+    if not is_address(address):
+        raise click.BadParameter(f"{address!r}: expected an address, 0x and 40 hex digits", param_hint="ADDRESS")
+    address = to_checksum_address(address)
+    deployment = Deployment.load(folder / "deployment.json")
     async with await connect([rpc], CHAIN_ID) as connection, open_store(folder / "faucet") as database:
         account = dev_accounts()[1]
         bank = Sender(connection, account, Outbox(database, connection.key, account.address))
-        market = Market(connection, Deployment.load(folder / "deployment.json"))
+        market = Market(connection, deployment)
         await give_coins(bank, address)
         await bank.submit_and_confirm(f"mint:{address}", market.dev_token.functions.mint(address, amount))
         click.echo(f"{address} has one more coin and {tokens} more test tokens")

@@ -35,7 +35,9 @@ def ledger() -> None:
 @ledger.command("prove")
 @click.option("--json", "as_json", is_flag=True, help="Amounts in wei.")
 @click.option("--gas", is_flag=True, help="Add what each account paid for gas; reads every block.")
-@click.option("--names", type=click.Path(path_type=Path, exists=True), help="JSON file of address to name.")
+@click.option(
+    "--names", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="JSON file of address to name."
+)
 @pass_home
 @run_async
 async def prove(home: Home, as_json: bool, gas: bool, names: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -19,6 +20,12 @@ password_option = click.option(
 fast_option = click.option("--fast-key", is_flag=True, help="A cheap key derivation, for development keys only.")
 
 
+def _key_path(home: Home, name: str) -> Path:
+    if not re.fullmatch(r"[\w-][\w.-]*", name):
+        raise click.BadParameter(f"{name!r}: expected letters, digits, '-', '_' and '.'", param_hint="NAME")
+    return home.path / "keys" / f"{name}.json"
+
+
 @click.group()
 def wallet() -> None:
     """Keys at rest (keystore version 3)."""
@@ -31,7 +38,7 @@ def wallet() -> None:
 @pass_home
 def new(home: Home, name: str, password_file: Path | None, fast_key: bool) -> None:
     """Make a new key: HOME/keys/NAME.json."""
-    path = home.path / "keys" / f"{name}.json"
+    path = _key_path(home, name)
     password = read_password(password_file, f"New password for {name}: ")
     click.echo(f"{create_key(path, password, _iterations(fast_key))}  {path}")
 
@@ -49,7 +56,7 @@ def new(home: Home, name: str, password_file: Path | None, fast_key: bool) -> No
 @pass_home
 def import_(home: Home, name: str, key_file: Path, password_file: Path | None, fast_key: bool) -> None:
     """Encrypt an existing private key. It is read from a file, never from the command line."""
-    path = home.path / "keys" / f"{name}.json"
+    path = _key_path(home, name)
     text = read_password(key_file).strip().removeprefix("0x")
     try:
         secret = bytes.fromhex(text)

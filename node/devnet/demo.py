@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from node.operator.service import cpu_seconds
 from node.wallet import open_wallet
 from protocol.chain.follower import Follower, Rollback
 from protocol.core.job import Job, JobStatus
+from protocol.core.round import Round
 from protocol.core.units import TOKEN
 from protocol.runtime.config import load_config
 from protocol.runtime.process import ComputeProcess
@@ -83,13 +84,14 @@ class _Play:
         self._narrator = Narrator(outcome.names)
         self._events = (stage.folder / "events.jsonl").open("w")
         self._happenings: dict[str, asyncio.Task[None]] = {}
+        self._settled: dict[int, Round] = {}
 
     async def run(self) -> None:
         deadline = time.monotonic() + DEADLINE
         try:
             while True:
                 job = await self._stage.market.job(self._outcome.job_id)
-                self._show(job)
+                self._show(await self._with_settled(job))
                 await self._tell()
                 self._let_happen(job)
                 self._note_statuses()
@@ -109,6 +111,14 @@ class _Play:
             for task in self._happenings.values():
                 task.cancel()
 
+    async def _with_settled(self, job: Job) -> Job:
+        """The job with all its rounds: the view leaves out the settled ones, and the table must show how they ended."""
+        live = {round.number for round in job.rounds}
+        for number in range(job.progress.opened):
+            if number not in live and number not in self._settled:
+                self._settled[number] = await self._stage.market.round(self._outcome.job_id, number)
+        return replace(job, rounds=(*self._settled.values(), *job.rounds))
+
     async def _tell(self) -> None:
         """Write every event down and say what is worth saying."""
         while batch := await self._follower.poll():
@@ -116,7 +126,7 @@ class _Play:
                 if isinstance(event, Rollback):
                     continue
                 record = {"block": event.block_number, "tx": event.tx_hash, "contract": event.contract}
-                record |= {"event": event.name, "args": event.args}
+                record |= {"event": event.name, "args": _hex(event.args)}
                 self._events.write(msgspec.json.encode(record, enc_hook=_plain).decode() + "\n")
                 if line := self._narrator.tell(event):
                     self._stage.say(line)
@@ -235,6 +245,8 @@ class _Play:
                     await wallet.withdraw_rewards(person.owner.address, 0)
         stage.say("everybody has withdrawn what the ledger owed")
         self._note_statuses()
+        if any(not task.done() for task in self._happenings.values()):
+            stage.say("waiting for the baselines, for comparison only")
         await asyncio.gather(*self._happenings.values())
         await stage.processes.stop_all()
         self._outcome.gas = await _gas_by_kind(stage)
@@ -272,10 +284,17 @@ def write_json(path: Path, value: Any) -> None:
     path.write_bytes(msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=1) + b"\n")
 
 
-def _plain(value: Any) -> Any:
-    """Bytes as hex; structs of web3 as plain objects."""
+def _hex(value: Any) -> Any:
+    """Bytes as hex, at any depth: msgspec itself would write them as base64 and never ask its hook."""
     if isinstance(value, bytes):
         return "0x" + value.hex()
+    if hasattr(value, "items"):
+        return {key: _hex(entry) for key, entry in value.items()}
+    return [_hex(entry) for entry in value] if isinstance(value, (list, tuple)) else value
+
+
+def _plain(value: Any) -> Any:
+    """Structs of web3 as plain objects."""
     if hasattr(value, "items"):
         return dict(value)
     raise TypeError(type(value))

@@ -37,7 +37,9 @@ class Screen:
         self._rounds: dict[int, Round] = {}
         self._names: dict[str, str] = {}
         self._stage: Stage | None = None
-        self._live = Live(console=console, refresh_per_second=4) if console.is_terminal else None
+        self._live = (
+            Live(console=console, refresh_per_second=1, get_renderable=self._picture) if console.is_terminal else None
+        )
 
     def __enter__(self) -> Screen:
         if self._live:
@@ -84,7 +86,7 @@ class Screen:
             table.add_row(str(number + 1), round.status.name.lower(), *cells)
         memory = f"{self._stage.processes.peak_mib} MiB" if self._stage else ""
         title = Text(f"gradmarket demo  {time.monotonic() - self._started:.0f} s  {memory}", style="bold")
-        return Group(title, table, *(Text(sentence, no_wrap=True) for sentence in self._sentences))
+        return Group(title, table, *(Text(sentence, no_wrap=True) for sentence in list(self._sentences)))
 
     def _cell(self, round: Round, claim: Claim) -> Text:
         """Who holds it, coloured by its status; a mark for its audit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from node.wallet import NotEnough, Wallet
 from protocol.chain.errors import DeploymentError, Reverted
 from protocol.chain.market import Market
 from protocol.core.presets import Preset, load_preset
-from protocol.core.terms import check_terms
+from protocol.core.terms import Terms, check_terms
 from protocol.core.units import format_tokens
 from protocol.runtime.process import ComputeProcess
 
@@ -52,6 +52,7 @@ async def post_job(wallet: Wallet, job: JobPlan, home: Path) -> Posted:
     preset = await load_market_preset(market)
     job_id = await find_id(wallet, job)
     if await is_posted(market, job_id):
+        await check_same_terms(market, job_id, job.terms(preset, ANY_GENESIS), job)
         return Posted(job_id, False, 0)
     check_blobs(job.file.blobs, job.spec)
     terms = job.terms(preset, ANY_GENESIS)
@@ -65,6 +66,17 @@ async def post_job(wallet: Wallet, job: JobPlan, home: Path) -> Posted:
     await wallet.allow("RewardLedger", deposit)
     await wallet.sender.submit_and_confirm(f"post:{job_id.hex()}", call)
     return Posted(job_id, True, deposit)
+
+
+async def check_same_terms(market: Market, job_id: bytes, wanted: Terms, job: JobPlan) -> None:
+    """Raise JobFileError when the job of this spec and salt was posted with other terms: nothing would be changed."""
+    there = await market.terms(job_id)
+    wanted = replace(wanted, genesis_digest=there.genesis_digest)
+    if different := [f.name for f in fields(wanted) if getattr(wanted, f.name) != getattr(there, f.name)]:
+        raise JobFileError(
+            f"{job.path}: job {job_id.hex()[:10]}… of this spec and salt exists with another {', '.join(different)}; "
+            'it cannot be changed: name another `salt = "…"` to post a second job'
+        )
 
 
 def choose_deposit(job: JobPlan, reservation: int) -> int:

@@ -26,7 +26,7 @@ class WrongChain(ChainError):
 
     def __init__(self, url: str, have: int, expected: int) -> None:
         self.have, self.expected = have, expected
-        super().__init__(f"{url} serves chain id {have}, expected {expected}: correct chain.rpc in config.toml")
+        super().__init__(f"{url} serves chain id {have}, expected {expected}: correct chain.rpc or chain.id")
 
 
 class StaleHead(ChainError):

@@ -120,6 +120,6 @@ async def test_a_signature_that_does_not_hold_is_refused_before_anything_is_look
 
 
 async def test_private_artefacts_are_not_among_the_public_blobs(scene: Scene) -> None:
-    result = await scene.operator.station.intents.get(f"result/{scene.job.hex()}/0/{scene.shard}")
+    (result,) = (await scene.operator.station.intents.under(f"result/{scene.job.hex()}/0/{scene.shard}/")).values()
     for digest in (result["trace_blob"], result["state"]):
         assert scene.operator.worker.private.has(digest) and not scene.operator.station.blobs.has(digest)

@@ -157,7 +157,7 @@ async def test_misnumbered_rows_opened_on_chain_do_not_stop_the_panel(world: Wor
 async def open_raw(scene: Scene) -> None:
     """Open the trace on chain as it was committed; a node would refuse to read it."""
     station = scene.hostile.station
-    result = await station.intents.get(f"result/{scene.job.hex()}/0/{scene.shard}")
+    (result,) = (await station.intents.under(f"result/{scene.job.hex()}/0/{scene.shard}/")).values()
     rows = rows_of(scene.hostile.worker.private.read(result["trace_blob"], 2**20))
     assert trace_root(rows).hex() == result["trace"]
     parts = tuple(bytes.fromhex(result[name]) for name in ("payload", "trace", "state"))

@@ -66,6 +66,10 @@ async def test_a_job_is_posted_once_and_its_money_adds_up_until_it_is_closed(ben
     assert again.exit_code == 0 and "exists already: nothing was taken" in again.stdout and job in again.stdout
     assert before - await tokens_of(bench) == deposit
 
+    other = await bench.run("job", "post", str(a_job(bench, salt="whole life", rounds=7)))
+    assert other.exit_code == 1 and "exists with another rounds" in other.stderr and "salt" in other.stderr
+    assert before - await tokens_of(bench) == deposit
+
     funded = await bench.run("job", "fund", job[:8], "2.5")
     assert funded.exit_code == 0, funded.stderr
     record = await watch_once(bench, job)
