@@ -100,13 +100,13 @@ def status(home: Home, as_json: bool) -> None:
         return
     found = msgspec.json.decode(data)
     click.echo(f"operator {found['operator']}  block {found['block']}  turns {found['turns']}")
-    if not is_held(home.path / "state"):
-        raise NotRunning(f"no node runs in {home.path}; its last turn was {_age(path)} s ago: gradmarket node run")
     click.echo(f"  doing: {', '.join(found['doing']) or 'nothing'}")
     if found["idle"]:
         click.echo(f"  no new claim: {found['idle']}")
     for key, reason in found["failures"].items():
         click.echo(f"  failed: {key}: {reason}")
+    if not is_held(home.path / "state"):
+        raise NotRunning(f"no node runs in {home.path}; its last turn was {_age(path)} s ago: gradmarket node run")
 
 
 @node.command("leave")

