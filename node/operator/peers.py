@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 from aiohttp import web
 
 from node.operator.worker import Worker
 from protocol.chain.signer import recover_digest
 from protocol.core.audit import CasePhase
+from protocol.transport.errors import TransportError
 from protocol.transport.server import BlobServer
 from protocol.transport.signing import RequestVerifier
 from verifier.files import END_STATE, TRACE
@@ -25,7 +29,14 @@ def open_server(station: Station, worker: Worker) -> BlobServer:
         else set(),
         is_known=lambda address: any(address.lower() == known.lower() for known in station.operators),
     )
-    server = BlobServer(station.blobs, serve.host, serve.port, verifier=verifier, traffic=station.client.traffic)
+    server = BlobServer(
+        station.blobs,
+        serve.host,
+        serve.port,
+        verifier=verifier,
+        traffic=station.client.traffic,
+        health=lambda: {"operator": station.sender.address},
+    )
 
     async def get_artefact(request: web.Request) -> web.StreamResponse:
         caller = await server.caller(request)
@@ -33,6 +44,15 @@ def open_server(station: Station, worker: Worker) -> BlobServer:
 
     server.mount("/claims/{commitment}/{what}", get_artefact)
     return server
+
+
+async def is_served_at(station: Station, url: str) -> bool:
+    """Whether a node of this very operator answers at `url`."""
+    try:
+        health = msgspec.json.decode(await station.client.call(url, "/health", max_bytes=4096), type=dict[str, Any])
+    except (TransportError, msgspec.DecodeError):
+        return False
+    return health.get("operator") == station.sender.address
 
 
 async def _artefact(station: Station, worker: Worker, request: web.Request, caller: str | None) -> web.StreamResponse:

@@ -15,7 +15,7 @@ from eth_account.signers.local import LocalAccount
 
 from node.operator.actions import LONG as LONG_WORK
 from node.operator.actions import NodeAction
-from node.operator.peers import open_server
+from node.operator.peers import is_served_at, open_server
 from node.operator.planner import GAS_PER_CLAIM, OwnState, plan_work, why_idle
 from node.operator.tidy import tidy
 from node.operator.worker import Worker
@@ -40,6 +40,10 @@ TURNS_TO_TIDY = 600  # about ten minutes
 EVERYWHERE = ("0.0.0.0", "::", "")
 DRAIN = "drain"  # a file in the home: take no new claims, leave when nothing is open
 NODE_ACTIONS = NodeAction
+
+
+class KeyInUse(GradmarketError):
+    """Another program works with this operator's key."""
 
 
 class NotRegistered(GradmarketError):
@@ -89,6 +93,8 @@ class NodeService:
             raise NotRegistered(
                 f"operator {me} is {'retired' if retired else 'not registered'}: run `gradmarket node init`"
             )
+        if known and known != url and await is_served_at(self._station, known):
+            raise KeyInUse(f"operator {me} already runs at {known}: one key in two programs loses both their claims")
         if known != url:
             call = registry.functions.setEndpoint(me, url)
             await self._station.sender.submit_and_confirm("set-endpoint:self", call)

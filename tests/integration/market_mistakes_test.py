@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import socket
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -240,6 +242,16 @@ async def test_a_second_node_in_the_same_home_is_refused(world: World) -> None:
     async with open_store(person.home / "state"):
         for command in (("node", "run", "--quiet"), ("verifier", "run", "--quiet")):
             assert "is in use by process" in await refused(person, *command, code=7)
+
+
+async def test_one_operator_in_two_homes_is_told_at_once(world: World) -> None:
+    async with open_nodes(world, None, 4) as (node,):
+        twin = replace(node.person, home=node.person.home.parent / "twin")
+        twin.home.mkdir()
+        for name in ("config.toml", "password"):
+            shutil.copy2(node.person.home / name, twin.home / name)
+        shutil.copytree(node.person.home / "keys", twin.home / "keys")
+        assert f"already runs at {node.server.url}" in await refused(twin, "node", "run", "--quiet")
 
 
 async def test_a_chain_that_does_not_answer_has_its_own_exit_code(world: World) -> None:
