@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.30;
 
-import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+import {IERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Permit.sol";
 import {IJobMarket} from "./interfaces/IJobMarket.sol";
 import {IRoundBook} from "./interfaces/IRoundBook.sol";
 import {IRewardLedger} from "./interfaces/IRewardLedger.sol";
-import {IAuditCourt} from "./interfaces/IAuditCourt.sol";
+import {ITicketBook} from "./interfaces/ITicketBook.sol";
 import {TermsLib} from "./libraries/TermsLib.sol";
-import {Addresses, Preset, Terms, JobStatus, PauseReason, Progress} from "./types/Types.sol";
+import {Addresses, CourtTerms, Preset, Terms, JobStatus, PauseReason, Progress} from "./types/Types.sol";
 
 /// @title JobMarket
 /// @notice Posting, funding and ending jobs. Holds no tokens.
@@ -17,9 +17,8 @@ import {Addresses, Preset, Terms, JobStatus, PauseReason, Progress} from "./type
 /// INV-JOB-1: terms never change.
 /// INV-JOB-2: a closed job has no unsettled round and an empty escrow.
 /// INV-JOB-3: only new jobs depend on the guardian.
+/// INV-JOB-4: whether a claim's bond can be slashed does not change while it is locked.
 contract JobMarket is IJobMarket {
-    using SafeCast for uint256;
-
     struct Job {
         Terms terms;
         address poster;
@@ -29,6 +28,7 @@ contract JobMarket is IJobMarket {
         bool closed;
         uint128 funded;
         uint128 refunded;
+        bytes32 calibration;
         string seed;
     }
 
@@ -37,7 +37,8 @@ contract JobMarket is IJobMarket {
 
     IRewardLedger public immutable ledger;
     IRoundBook public immutable rounds;
-    IAuditCourt public immutable court;
+    ITicketBook public immutable tickets;
+    IERC20Permit private immutable _token;
     address public immutable guardian;
     bool public postingAllowed = true;
 
@@ -48,12 +49,13 @@ contract JobMarket is IJobMarket {
     constructor(Addresses memory a, Preset memory p) {
         ledger = IRewardLedger(a.ledger);
         rounds = IRoundBook(a.rounds);
-        court = IAuditCourt(a.court);
+        tickets = ITicketBook(a.tickets);
+        _token = IERC20Permit(a.token);
         guardian = msg.sender;
-        bool majority = 2 * uint256(p.slashNeeded) > p.slashPanel && p.slashNeeded <= p.slashPanel;
-        if (p.slashPanel < 3 || !majority || p.detectionBps == 0 || p.detectionBps > 10_000 || p.minDemand == 0) {
-            revert BadPreset();
-        }
+        bool majority = _isMajority(p.slashNeeded, p.slashPanel) && _isMajority(p.appealNeeded, p.appealPanel);
+        bool panels = p.slashPanel >= 3 && p.appealPanel > p.slashPanel && p.appealNeeded >= p.slashNeeded;
+        bool rates = p.detectionBps != 0 && p.detectionBps <= 10_000;
+        if (!majority || !panels || !rates || p.minDemand == 0 || p.minWindow == 0) revert BadPreset();
         _preset = p;
     }
 
@@ -69,7 +71,7 @@ contract JobMarket is IJobMarket {
         bytes32 salt,
         uint256 deposit,
         string calldata seed
-    ) external returns (bytes32 jobId) {
+    ) public returns (bytes32 jobId) {
         if (!postingAllowed) revert PostingPaused(); // INV-JOB-3
         jobId = jobIdOf(msg.sender, terms.specDigest, salt);
         Job storage job = _jobs[jobId];
@@ -89,10 +91,31 @@ contract JobMarket is IJobMarket {
     }
 
     /// @inheritdoc IJobMarket
-    function fund(bytes32 jobId, uint256 amount) external {
+    function fund(bytes32 jobId, uint256 amount) public {
         Job storage job = _existing(jobId);
         if (job.cancelled || job.closed) revert JobOver(jobId);
         _fund(jobId, job, amount);
+    }
+
+    /// @inheritdoc IJobMarket
+    function postWithPermit(
+        Terms calldata terms,
+        bytes32 salt,
+        uint256 deposit,
+        string calldata seed,
+        uint256 deadline,
+        uint8 v,
+        bytes32 r,
+        bytes32 s
+    ) external returns (bytes32 jobId) {
+        _permit(deposit, deadline, v, r, s);
+        return post(terms, salt, deposit, seed);
+    }
+
+    /// @inheritdoc IJobMarket
+    function fundWithPermit(bytes32 jobId, uint256 amount, uint256 deadline, uint8 v, bytes32 r, bytes32 s) external {
+        _permit(amount, deadline, v, r, s);
+        fund(jobId, amount);
     }
 
     /// @inheritdoc IJobMarket
@@ -129,6 +152,17 @@ contract JobMarket is IJobMarket {
     }
 
     /// @inheritdoc IJobMarket
+    function calibrate(bytes32 jobId, bytes32 record) external onlyPoster(jobId) {
+        if (record == 0) revert ZeroRecord();
+        Job storage job = _jobs[jobId];
+        if (job.calibration != 0) revert AlreadyCalibrated(jobId, job.calibration);
+        uint32 unsettled = rounds.progressOf(jobId).unsettled;
+        if (unsettled != 0) revert RoundsUnsettled(jobId, unsettled); // INV-JOB-4
+        job.calibration = record;
+        emit JobCalibrated(jobId, record);
+    }
+
+    /// @inheritdoc IJobMarket
     function allowPosting(bool allowed) external {
         if (msg.sender != guardian) revert NotTheGuardian(msg.sender);
         postingAllowed = allowed;
@@ -162,8 +196,29 @@ contract JobMarket is IJobMarket {
     }
 
     /// @inheritdoc IJobMarket
+    function courtTermsOf(bytes32 jobId) external view returns (CourtTerms memory) {
+        Terms storage t = _existing(jobId).terms;
+        return
+            CourtTerms({
+                reward: t.rewardPerShard,
+                fee: t.auditFee,
+                challenge: t.windows.challenge,
+                auditCommit: t.windows.auditCommit,
+                auditReveal: t.windows.auditReveal,
+                demand: t.windows.demand,
+                innerSteps: t.innerSteps,
+                lossTolerance: t.lossTolerance
+            });
+    }
+
+    /// @inheritdoc IJobMarket
     function posterOf(bytes32 jobId) external view returns (address) {
         return _existing(jobId).poster;
+    }
+
+    /// @inheritdoc IJobMarket
+    function calibrationOf(bytes32 jobId) external view returns (bytes32 record) {
+        return _existing(jobId).calibration;
     }
 
     /// @inheritdoc IJobMarket
@@ -203,12 +258,20 @@ contract JobMarket is IJobMarket {
             return PauseReason.VoidRound;
         }
         if (ledger.potOf(jobId) < TermsLib.reservation(job.terms)) return PauseReason.Escrow;
-        if (court.liveOwners() <= _preset.slashPanel) return PauseReason.Auditors;
+        if (tickets.liveOwners() <= _preset.slashPanel) return PauseReason.Auditors;
         return PauseReason.None;
     }
 
+    /// Who saw the permit may have used it: the allowance is then there, and the transfer decides.
+    function _permit(uint256 amount, uint256 deadline, uint8 v, bytes32 r, bytes32 s) private {
+        // solhint-disable-next-line no-empty-blocks
+        try _token.permit(msg.sender, address(ledger), amount, deadline, v, r, s) {} catch {}
+    }
+
     function _fund(bytes32 jobId, Job storage job, uint256 amount) private {
-        job.funded += amount.toUint128();
+        uint256 most = type(uint128).max - job.funded;
+        if (amount > most) revert AmountTooLarge(amount, most);
+        job.funded += uint128(amount);
         emit JobFunded(jobId, msg.sender, amount);
         ledger.fund(jobId, msg.sender, amount);
     }
@@ -218,6 +281,10 @@ contract JobMarket is IJobMarket {
         job.refunded += uint128(amount); // at most what was funded
         emit JobRefunded(jobId, job.poster, amount);
         ledger.credit(jobId, job.poster, amount);
+    }
+
+    function _isMajority(uint256 needed, uint256 panel) private pure returns (bool) {
+        return 2 * needed > panel && needed <= panel;
     }
 
     function _existing(bytes32 jobId) private view returns (Job storage job) {

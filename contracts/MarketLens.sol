@@ -2,11 +2,13 @@
 pragma solidity 0.8.30;
 
 import {IAuditCourt} from "./interfaces/IAuditCourt.sol";
+import {ICheckpointCourt} from "./interfaces/ICheckpointCourt.sol";
 import {IJobMarket} from "./interfaces/IJobMarket.sol";
 import {IOperatorRegistry, Operator} from "./interfaces/IOperatorRegistry.sol";
 import {IRewardLedger} from "./interfaces/IRewardLedger.sol";
 import {IRoundBook} from "./interfaces/IRoundBook.sol";
 import {IStakeVault} from "./interfaces/IStakeVault.sol";
+import {ITicketBook} from "./interfaces/ITicketBook.sol";
 import {
     Addresses,
     Case,
@@ -19,7 +21,8 @@ import {
     Progress,
     Round,
     RoundStatus,
-    Seat
+    Seat,
+    Ticket
 } from "./types/Types.sol";
 
 struct CaseView {
@@ -36,6 +39,7 @@ struct RoundView {
     ClaimStatus[] statuses;
     Draw sample;
     CaseView[] cases;
+    CaseView doubt; // about the checkpoint that the round ended in
 }
 
 struct JobView {
@@ -63,14 +67,16 @@ struct OwnerView {
 }
 
 /// @title MarketLens
-/// @notice Reads what a service decides upon in one call, at one block. Holds nothing and changes nothing.
+/// @notice Reads what a service decides upon, a job and a round at a time. Holds nothing and changes nothing.
 contract MarketLens {
     IStakeVault private immutable _vault;
     IRewardLedger private immutable _ledger;
     IOperatorRegistry private immutable _registry;
     IJobMarket private immutable _market;
     IRoundBook private immutable _rounds;
+    ITicketBook private immutable _tickets;
     IAuditCourt private immutable _court;
+    ICheckpointCourt private immutable _checkpoints;
 
     constructor(Addresses memory a) {
         _vault = IStakeVault(a.vault);
@@ -78,7 +84,9 @@ contract MarketLens {
         _registry = IOperatorRegistry(a.registry);
         _market = IJobMarket(a.market);
         _rounds = IRoundBook(a.rounds);
+        _tickets = ITicketBook(a.tickets);
         _court = IAuditCourt(a.court);
+        _checkpoints = ICheckpointCourt(a.checkpoints);
     }
 
     /// A job with the numbers of its rounds from `from` on that are not settled: at most `most`, oldest first, and the
@@ -115,6 +123,7 @@ contract MarketLens {
             (c.state, c.seats) = _court.caseOf(_court.caseIdOf(jobId, number, shard));
             if (c.state.phase != CasePhase.None) cases[found++] = c;
         }
+        (v.doubt.state, v.doubt.seats) = _checkpoints.caseOf(_checkpoints.caseIdOf(jobId, number));
         v.cases = new CaseView[](found);
         for (uint256 i; i < found; ++i) v.cases[i] = cases[i];
     }
@@ -131,13 +140,21 @@ contract MarketLens {
         }
     }
 
+    /// The list of tickets from number `from` on, at most `most` of them.
+    function tickets(uint32 from, uint32 most) external view returns (Ticket[] memory list) {
+        uint32 total = _tickets.ticketCount();
+        uint32 count = from >= total ? 0 : total - from;
+        if (count > most) count = most;
+        list = new Ticket[](count);
+        for (uint32 i; i < count; ++i) list[i] = _tickets.ticketOf(from + i);
+    }
+
     /// What an operator's owner may do in a job.
     function ownerView(bytes32 jobId, address operator) external view returns (OwnerView memory v) {
         v.owner = _registry.operatorOf(operator).owner;
         v.freeStake = _vault.freeOf(v.owner);
         v.lockedStake = _vault.lockedOf(v.owner);
         v.passedAudits = _court.passedOf(v.owner);
-        v.onProbation = _court.isOnProbation(v.owner);
-        v.barred = _court.isBarred(jobId, v.owner);
+        (v.onProbation, v.barred) = _court.standingOf(jobId, v.owner);
     }
 }

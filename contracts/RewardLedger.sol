@@ -9,7 +9,8 @@ import {Addresses} from "./types/Types.sol";
 
 /// @title RewardLedger
 /// @notice Escrow, reservations, credits and the court fund.
-/// Assumes: the three books are the ones that were deployed with this ledger; the token moves exactly what it is told.
+/// Assumes: the four books are the ones that were deployed with this ledger; the token moves exactly what it is told
+/// (what another token can do: docs/contracts/Tokens.md).
 /// Assumes for liveness: nothing; a credit can be withdrawn whatever the books do.
 ///
 /// INV-LEDGER-1: held = the sum of all pots + the sum of all credits.
@@ -25,6 +26,7 @@ contract RewardLedger is IRewardLedger, ReentrancyGuard {
     address private immutable _market;
     address private immutable _rounds;
     address private immutable _court;
+    address private immutable _checkpoints;
 
     /// @inheritdoc IRewardLedger
     mapping(bytes32 pot => uint256) public potOf;
@@ -39,10 +41,12 @@ contract RewardLedger is IRewardLedger, ReentrancyGuard {
         _market = a.market;
         _rounds = a.rounds;
         _court = a.court;
+        _checkpoints = a.checkpoints;
     }
 
     modifier onlyBook() {
-        if (msg.sender != _market && msg.sender != _rounds && msg.sender != _court) revert NotABook(msg.sender);
+        bool court = msg.sender == _court || msg.sender == _checkpoints;
+        if (msg.sender != _market && msg.sender != _rounds && !court) revert NotABook(msg.sender);
         _;
     }
 
@@ -55,8 +59,9 @@ contract RewardLedger is IRewardLedger, ReentrancyGuard {
         emit Funded(pot, payer, amount);
         uint256 before = token.balanceOf(address(this));
         token.safeTransferFrom(payer, address(this), amount);
-        uint256 received = token.balanceOf(address(this)) - before;
-        if (received != amount) revert TokenLied(received, amount); // INV-LEDGER-2
+        uint256 balance = token.balanceOf(address(this));
+        if (balance != before + amount) revert TokenLied(balance > before ? balance - before : 0, amount);
+        if (balance < held) revert TokensMissing(balance, held); // INV-LEDGER-2
     }
 
     /// @inheritdoc IRewardLedger
@@ -78,17 +83,20 @@ contract RewardLedger is IRewardLedger, ReentrancyGuard {
         _take(pot, amount);
         held -= amount;
         emit Burnt(pot, amount);
-        token.safeTransfer(BURN, amount);
+        // A token that blocks the burn address must not block a verdict: what stays here is nobody's either.
+        if (!token.trySafeTransfer(BURN, amount)) emit BurnRefused(amount);
     }
 
     /// @inheritdoc IRewardLedger
     function absorb(bytes32 pot, uint256 amount) external {
         if (msg.sender != _vault) revert NotABook(msg.sender);
+        uint256 balance = token.balanceOf(address(this));
+        uint256 spare = balance > held ? balance - held : 0;
+        // Books what is there and no more: a verdict goes on also where a token began to charge.
+        if (amount > spare) amount = spare; // INV-LEDGER-2
         potOf[pot] += amount;
         held += amount;
         emit Absorbed(pot, amount);
-        uint256 balance = token.balanceOf(address(this));
-        if (balance < held) revert TokenLied(balance, held); // INV-LEDGER-2
     }
 
     /// @inheritdoc IRewardLedger

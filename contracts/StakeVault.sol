@@ -2,6 +2,7 @@
 pragma solidity 0.8.30;
 
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {IERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Permit.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {ReentrancyGuard} from "@openzeppelin/contracts/utils/ReentrancyGuard.sol";
 import {IStakeVault} from "./interfaces/IStakeVault.sol";
@@ -10,11 +11,12 @@ import {Addresses} from "./types/Types.sol";
 
 /// @title StakeVault
 /// @notice Owners' stake.
-/// Assumes: the three books are the ones that were deployed with this vault; the token moves exactly what it is told.
+/// Assumes: the four books are the ones that were deployed with this vault; the token moves exactly what it is told
+/// (what another token can do: docs/contracts/Tokens.md).
 /// Assumes for liveness: nothing; what is unlocked can be withdrawn whatever the books do.
 ///
 /// INV-STAKE-1: lockedOf(owner) <= balanceOf(owner), and lockedOf is the sum of the owner's locks.
-/// INV-STAKE-2: the vault's tokens >= the sum of all balances.
+/// INV-STAKE-2: staked is the sum of all balances; the vault's tokens >= staked.
 /// INV-STAKE-3: a lock is released or slashed by the book that set it, and by nobody else.
 /// INV-STAKE-4: a lock is freed once.
 contract StakeVault is IStakeVault, ReentrancyGuard {
@@ -30,8 +32,12 @@ contract StakeVault is IStakeVault, ReentrancyGuard {
     IERC20 public immutable token;
     IRewardLedger public immutable ledger;
     address private immutable _rounds;
+    address private immutable _tickets;
     address private immutable _court;
+    address private immutable _checkpoints;
 
+    /// @inheritdoc IStakeVault
+    uint256 public staked;
     /// @inheritdoc IStakeVault
     mapping(address owner => uint256) public balanceOf;
     /// @inheritdoc IStakeVault
@@ -42,23 +48,35 @@ contract StakeVault is IStakeVault, ReentrancyGuard {
         token = IERC20(a.token);
         ledger = IRewardLedger(a.ledger);
         _rounds = a.rounds;
+        _tickets = a.tickets;
         _court = a.court;
+        _checkpoints = a.checkpoints;
     }
 
     modifier onlyBook() {
-        if (msg.sender != _rounds && msg.sender != _court) revert NotABook(msg.sender);
+        bool court = msg.sender == _court || msg.sender == _checkpoints;
+        if (msg.sender != _rounds && msg.sender != _tickets && !court) revert NotABook(msg.sender);
         _;
     }
 
     /// @inheritdoc IStakeVault
     function deposit(address owner, uint256 amount) external nonReentrant {
-        if (amount == 0) revert ZeroAmount();
-        balanceOf[owner] += amount;
-        emit Deposited(owner, msg.sender, amount);
-        uint256 before = token.balanceOf(address(this));
-        token.safeTransferFrom(msg.sender, address(this), amount);
-        uint256 received = token.balanceOf(address(this)) - before;
-        if (received != amount) revert TokenLied(received, amount);
+        _deposit(owner, amount);
+    }
+
+    /// @inheritdoc IStakeVault
+    function depositWithPermit(
+        address owner,
+        uint256 amount,
+        uint256 deadline,
+        uint8 v,
+        bytes32 r,
+        bytes32 s
+    ) external nonReentrant {
+        // Who saw the permit may have used it: the allowance is then there, and the transfer decides.
+        // solhint-disable-next-line no-empty-blocks
+        try IERC20Permit(address(token)).permit(msg.sender, address(this), amount, deadline, v, r, s) {} catch {}
+        _deposit(owner, amount);
     }
 
     /// @inheritdoc IStakeVault
@@ -68,6 +86,7 @@ contract StakeVault is IStakeVault, ReentrancyGuard {
         if (sent > free) revert StakeTooSmall(msg.sender, free, sent);
         if (sent == 0) revert ZeroAmount();
         balanceOf[msg.sender] -= sent;
+        staked -= sent;
         emit Withdrawn(msg.sender, sent);
         token.safeTransfer(msg.sender, sent);
     }
@@ -103,8 +122,10 @@ contract StakeVault is IStakeVault, ReentrancyGuard {
         held.amount -= uint96(amount);
         lockedOf[held.owner] -= amount;
         balanceOf[held.owner] -= amount;
+        staked -= amount;
         emit Slashed(held.owner, msg.sender, id, amount, burnt);
-        if (burnt > 0) token.safeTransfer(BURN, burnt);
+        // A token that blocks the burn address must not block a verdict: what stays here is nobody's either.
+        if (burnt > 0 && !token.trySafeTransfer(BURN, burnt)) emit BurnRefused(burnt);
         if (amount > burnt) {
             token.safeTransfer(address(ledger), amount - burnt);
             ledger.absorb(pot, amount - burnt);
@@ -120,5 +141,18 @@ contract StakeVault is IStakeVault, ReentrancyGuard {
     function lockOf(address book, bytes32 id) external view returns (address owner, uint256 amount) {
         Lock memory held = _locks[book][id];
         return (held.owner, held.amount);
+    }
+
+    function _deposit(address owner, uint256 amount) private {
+        if (amount == 0) revert ZeroAmount();
+        if (amount > type(uint128).max) revert AmountTooLarge(amount, type(uint128).max);
+        balanceOf[owner] += amount;
+        staked += amount;
+        emit Deposited(owner, msg.sender, amount);
+        uint256 before = token.balanceOf(address(this));
+        token.safeTransferFrom(msg.sender, address(this), amount);
+        uint256 balance = token.balanceOf(address(this));
+        if (balance != before + amount) revert TokenLied(balance > before ? balance - before : 0, amount);
+        if (balance < staked) revert TokensMissing(balance, staked); // INV-STAKE-2
     }
 }

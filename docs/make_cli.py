@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def _command(command: click.Command, context: click.Context, level: int) -> Iter
     """A command and everything below it, in the order of its name."""
     pieces = " ".join(command.collect_usage_pieces(context))
     yield from (f"{'#' * level} `{context.command_path}`", "", f"`{context.command_path} {pieces}`", "")
-    yield from ((command.help or "").strip(), "")
+    yield from (cleandoc(command.help or ""), "")
     options = [line for param in command.params if isinstance(param, click.Option) for line in _option(param)]
     if options:
         yield from ("| option | what it does | default |", "|---|---|---|", *options, "")

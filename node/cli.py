@@ -7,10 +7,13 @@ from pathlib import Path
 import click
 
 from node.commands.data import data
+from node.commands.delegation import delegation
 from node.commands.demo import demo, devnet
+from node.commands.deploy import deploy
 from node.commands.job import job
 from node.commands.ledger import ledger
 from node.commands.node import node
+from node.commands.remedy import appeal_command, demand_command
 from node.commands.wallet import rewards, stake, wallet
 from node.session import DEFAULT_HOME, Home, Program
 from verifier.cli import verifier
@@ -32,8 +35,10 @@ def main(ctx: click.Context, home: Path) -> None:
     ctx.obj = Home(home)
 
 
-for group in (node, job, verifier, stake, rewards, wallet, ledger, data, devnet, demo):
+for group in (node, job, verifier, stake, rewards, wallet, delegation, ledger, data, deploy, devnet, demo):
     main.add_command(group)
+for command in (appeal_command, demand_command):
+    node.add_command(command)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,16 @@ from protocol.chain.market import Market
 from protocol.core.commitment import COURT_FUND, round_pot
 from protocol.core.errors import GradmarketError
 
-CONTRACTS = ("StakeVault", "RewardLedger", "OperatorRegistry", "JobMarket", "RoundBook", "AuditCourt")
+CONTRACTS = (
+    "StakeVault",
+    "RewardLedger",
+    "OperatorRegistry",
+    "JobMarket",
+    "RoundBook",
+    "TicketBook",
+    "AuditCourt",
+    "CheckpointCourt",
+)
 
 
 class BooksDoNotBalance(GradmarketError):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from protocol.core.beacon import moment_of
+
 
 @dataclass(frozen=True)
 class OnJob:
@@ -97,6 +99,30 @@ class AdvanceCase(OnRound):
         return f"{super().key}:{self.shard}"
 
 
+class AdvanceDoubt(OnRound):
+    """Go on with the case about a round's checkpoint when its phase is over."""
+
+
+class Distribute(OnRound):
+    """Share what was slashed for a false checkpoint."""
+
+
+@dataclass(frozen=True)
+class ProveSeed:
+    """Show the chain the outcome of a ticket's moment: one proof serves every ticket of that moment."""
+
+    ticket: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.name}:{moment_of(self.ticket)}"
+
+    @property
+    def name(self) -> str:
+        """The kind that gas is counted by."""
+        return "prove-seed"
+
+
 # What a seat does -----------------------------------------------------------------------------------------------------
 
 
@@ -110,6 +136,31 @@ class CommitAudit(OnSeat):
 
 class RevealAudit(OnSeat):
     """Compare, then reveal the finding. May take long."""
+
+
+@dataclass(frozen=True)
+class OnStepSeat(OnRound):
+    """About one seat of the case about a round's checkpoint. `record`: the key of what it found."""
+
+    case_id: bytes
+    seat: int
+    record: str
+
+    @property
+    def key(self) -> str:
+        return f"{super().key}:{self.seat}"
+
+
+class RecomputeStep(OnStepSeat):
+    """Take the outer step alone. Takes long."""
+
+
+class CommitStep(OnStepSeat):
+    """Commit to what the own step gave."""
+
+
+class RevealStep(OnStepSeat):
+    """Reveal what the own step gave."""
 
 
 # What an auditor does of its own accord -------------------------------------------------------------------------------
@@ -135,7 +186,43 @@ class ChallengeClaim(OnCommitment):
     """Doubt a claim before the court, with a bond."""
 
 
+class RecheckStep(OnRound):
+    """Take the outer step of a closed round again and compare its checkpoint. Takes long."""
+
+
+class ChallengeStep(OnRound):
+    """Doubt a checkpoint before the court, with a bond."""
+
+
+# What a person asks for -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Appeal(OnRound):
+    """Have the outcome of a case judged again by more seats. `is_step`: the case is about a checkpoint."""
+
+    case_id: bytes
+    is_step: bool
+
+    @property
+    def key(self) -> str:
+        return f"{super().key}:{self.case_id.hex()}"
+
+
+@dataclass(frozen=True)
+class DemandAudit(OnRound):
+    """Have an own claim judged that was voted out or lies in a void round."""
+
+    shard: int
+
+    @property
+    def key(self) -> str:
+        return f"{super().key}:{self.shard}"
+
+
 Action = (
-    OpenRound | CloseJob | AdvanceRound | DrawSample | Convene | Settle | AdvanceCase
-    | Reexecute | CommitAudit | RevealAudit | Recheck | ChallengeClaim
+    OpenRound | CloseJob | AdvanceRound | DrawSample | Convene | Settle | AdvanceCase | AdvanceDoubt | Distribute
+    | ProveSeed
+    | Reexecute | CommitAudit | RevealAudit | RecomputeStep | CommitStep | RevealStep
+    | Recheck | ChallengeClaim | RecheckStep | ChallengeStep | Appeal | DemandAudit
 )  # fmt: skip

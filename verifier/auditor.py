@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,9 @@ from protocol.core.trace import (
     trace_proof,
     trace_root,
 )
-from protocol.runtime.errors import ChildFailed
+from protocol.runtime.errors import ChildDied, ChildFailed
 from protocol.training.checkpoint import end_state_bytes
+from protocol.training.spec import trace_rows
 from protocol.transport.errors import BlobTooLarge, Unavailable
 from verifier.actions import CommitAudit, OnSeat, Reexecute, RevealAudit
 from verifier.errors import BaseUnavailable, InputsUnavailable, JobRefused, TooLarge
@@ -42,6 +44,8 @@ from verifier.tools import Tools
 
 FINDINGS = {"match": Finding.MATCH, "reject": Finding.REJECT, "fraud": Finding.FRAUD}
 
+PATIENCE = 0.9  # of the time that is left for a run; the rest is for saying that there was none
+
 
 class Auditor:
     """Serves the seats of one operator."""
@@ -49,6 +53,7 @@ class Auditor:
     def __init__(self, tools: Tools) -> None:
         self._tools, self._market, self._compute, self._records = tools, tools.market, tools.compute, tools.records
         self._log = structlog.get_logger("auditor")
+        self._troubled: set[str] = set()  # seats whose run failed once on this machine
 
     async def reexecute(self, action: Reexecute) -> None:
         """Run the claim and record what will be committed.
@@ -59,10 +64,19 @@ class Auditor:
             return
         salt, missing, failed, baseless = secrets.token_bytes(32), "", "", ""
         round = await self._market.round(action.job_id, action.round)
-        if round.claims[action.shard].commitment != action.commitment:
+        case = round.cases.get(action.shard)
+        if case is None or round.claims[action.shard].commitment != action.commitment:
             return  # the chain went back meanwhile: the next turn plans anew
+        left, began = case.phase_ends - await self._market.connection.now(), time.monotonic()
         try:
-            await run_claim(self._tools.inputs(action.job_id), self._compute, round, action.shard, self._run(action))
+            await run_claim(
+                self._tools.inputs(action.job_id),
+                self._compute,
+                round,
+                action.shard,
+                self._run(action),
+                timeout=max(1.0, PATIENCE * left),
+            )
             root = audit_root(await self._rows(action), self._seat(action, salt))
         except BaseUnavailable as error:
             root, baseless = secrets.token_bytes(32), str(error)
@@ -70,10 +84,15 @@ class Auditor:
             root, failed = secrets.token_bytes(32), str(error)
         except (InputsUnavailable, JobRefused) as error:
             root, missing = secrets.token_bytes(32), str(error)
-        except ChildFailed as error:
-            if error.kind != "TrainingFailed":
-                raise  # this machine's own trouble: tried again
-            root, failed = secrets.token_bytes(32), error.message
+        except (ChildFailed, ChildDied) as error:
+            # This machine's own trouble is tried again once, if there is time for it. A seat that still cannot say
+            # anything abstains: silence would cost it a part of its lock, and others wait for the compute process.
+            final = isinstance(error, ChildFailed) and error.kind == "TrainingFailed"
+            is_late = time.monotonic() - began > left / 2
+            if not (final or is_late or _key(action) in self._troubled):
+                self._troubled.add(_key(action))
+                raise
+            root, failed = secrets.token_bytes(32), error.message if isinstance(error, ChildFailed) else str(error)
         entry = {
             "job": action.job_id.hex(),
             "round": action.round,
@@ -97,9 +116,9 @@ class Auditor:
     async def reveal(self, action: RevealAudit) -> None:
         """Find, then show. Returns without a finding while the beacon or the operator may still speak."""
         round = await self._market.round(action.job_id, action.round)
-        case, claim = round.cases[action.shard], round.claims[action.shard]
-        if case.seats[action.seat].state != SeatState.COMMITTED or claim.commitment != action.commitment:
-            return
+        case, claim = round.cases.get(action.shard), round.claims[action.shard]
+        if case is None or not self._is_committed(case, action.seat) or claim.commitment != action.commitment:
+            return  # revealed already, or the chain went back to another case or other seats
         record = await self._records.get(_key(action))
         seed = await self._market.beacon_seed(case)
         if seed is None:
@@ -113,6 +132,10 @@ class Auditor:
         finding, step, rows = found
         await self._records.note(f"finding/{_key(action)}", {"finding": finding.name, "step": step})
         await self._send_reveal(action, record, seed, opening, finding, step, rows)
+
+    def _is_committed(self, case: Case, number: int) -> bool:
+        seat = case.seats[number] if number < len(case.seats) else None
+        return seat is not None and seat.operator == self._tools.sender.address and seat.state == SeatState.COMMITTED
 
     # -- finding
 
@@ -179,14 +202,14 @@ class Auditor:
     ) -> list[TraceRow] | None:
         """The operator's rows, from itself or from the chain; only those that it committed to."""
         spec = await self._tools.inputs(action.job_id).spec()
-        data = await self._ask(action, claim, endpoint, TRACE, max_trace_bytes(spec.inner.steps))
+        data = await self._ask(action, claim, endpoint, TRACE, max_trace_bytes(trace_rows(spec)))
         try:
-            rows = decode_trace(data, spec.inner.steps) if data is not None else []
+            rows = decode_trace(data, trace_rows(spec)) if data is not None else []
         except TraceError:
             rows = []
         if rows and trace_root(rows) == opening.trace_root:
             return rows
-        return await self._market.opened_trace(action.case_id) if case.opened_at else None
+        return await self._market.opened_trace(action.case_id) if case.opened else None
 
     async def _ask(self, action: RevealAudit, claim: Claim, endpoint: str, what: str, limit: int) -> bytes | None:
         if not endpoint:
@@ -198,7 +221,7 @@ class Auditor:
         """Whether the operator had its chance to open its trace; demands it on chain the first time."""
         if case.withheld:
             return True
-        if case.opened_at:
+        if case.opened:
             return False  # the chain has it; a provider that lags will tell
         if case.demanded_at == 0:
             await self._demand(action)
@@ -245,7 +268,7 @@ class Auditor:
 
     async def _rows(self, action: OnSeat) -> list[TraceRow]:
         spec = await self._tools.inputs(action.job_id).spec()
-        return decode_trace(await asyncio.to_thread((self._run(action) / TRACE).read_bytes), spec.inner.steps)
+        return decode_trace(await asyncio.to_thread((self._run(action) / TRACE).read_bytes), trace_rows(spec))
 
     def _seat(self, action: OnSeat, salt: bytes) -> Seat:
         return Seat(action.case_id, action.seat, self._tools.sender.address, salt)

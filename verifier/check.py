@@ -103,9 +103,8 @@ async def _find(reader: JobReader, number: int, shard: int) -> tuple[Round, Clai
 
 
 async def _endpoint(reader: JobReader, claim: Claim) -> str | None:
-    """Where the claim's operator was last reached, though it may be retired by now."""
-    entry = await reader.market.call(reader.market.operator_registry.functions.operatorOf(claim.operator))
-    return str(entry[5]) or None
+    """Where the claim's operator was last reached, though it may be revoked by now."""
+    return (await reader.market.operator(claim.operator)).endpoint or None
 
 
 async def _compare(
@@ -154,7 +153,7 @@ async def _digests(reader: JobReader, round: Round, shard: int) -> dict[str, str
 async def _public_rows(reader: JobReader, round: Round, shard: int, opening: Opening) -> list[TraceRow] | None:
     """The operator's rows if they were opened on chain; the commitment decides whether they are its rows."""
     case = round.cases.get(shard)
-    if case is None or not case.opened_at:
+    if case is None or not case.opened:
         return None
     rows = await reader.market.opened_trace(case_id(reader.job_id, round.number, shard))
     return rows if rows and trace_root(rows) == opening.trace_root else None

@@ -39,7 +39,8 @@ def verifier() -> None:
     type=click.FloatRange(0, 1),
     default=0.05,
     show_default=True,
-    help="Share of unsampled claims to check of one's own accord, and to challenge when they are false.",
+    help="Share of unsampled claims to check of one's own accord, and to challenge when they are false; above 0 "
+    "checkpoints too.",
 )
 @click.option("--quiet", is_flag=True, help="Log to HOME/log/verifier.jsonl only.")
 @click.pass_obj

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import mmap
 import resource
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from protocol.core.trace import TraceError, TraceRow, decode_trace, encode_trace, trace_root
-from protocol.runtime.child import serve
+from protocol.runtime.child import progress, serve
 from protocol.training.checkpoint import (
     Checkpoint,
     decode_checkpoint,
@@ -22,14 +23,14 @@ from protocol.training.checkpoint import (
     genesis_checkpoint,
 )
 from protocol.training.compare import Committed, judge_claim
-from protocol.training.compress import check_payload
+from protocol.training.compress import check_payload, compute_update
 from protocol.training.data import decode_manifest, load_shard, load_validation
 from protocol.training.errors import PayloadError
 from protocol.training.evaluate import export_model, generate, validation_loss
 from protocol.training.inner import Trainer
-from protocol.training.outer import compute_outer_step
+from protocol.training.outer import write_outer_step
 from protocol.training.result import ClaimResult
-from protocol.training.spec import Spec, decode_spec
+from protocol.training.spec import Spec, decode_spec, trace_rows
 from verifier.files import END_STATE, PAYLOAD, TRACE
 
 Handlers = Mapping[str, Callable[..., Any]]
@@ -57,7 +58,14 @@ def replay(
 ) -> dict[str, Any]:
     """Re-execute a claim; leaves payload, trace and end state in the folder `out`."""
     tokens = load_shard(Path(data).read_bytes(), decode_manifest(Path(manifest).read_bytes()))
-    result = trainer_of(spec).train(load_base(spec, base), tokens, job_id=bytes.fromhex(job), round=round, shard=shard)
+    result = trainer_of(spec).train(
+        load_base(spec, base),
+        tokens,
+        job_id=bytes.fromhex(job),
+        round=round,
+        shard=shard,
+        on_step=lambda step, loss: progress(step=step, loss=loss),
+    )
     return save_result(result, Path(out))
 
 
@@ -80,11 +88,10 @@ def load_result(spec: str, base: str, folder: Path) -> ClaimResult:
     """Read back what `save_result` wrote."""
     job, start = load_spec(spec), load_base(spec, base)
     payload, end_state = (folder / PAYLOAD).read_bytes(), (folder / END_STATE).read_bytes()
-    end = decode_end_state(job, end_state)
-    rows = decode_trace((folder / TRACE).read_bytes(), job.inner.steps)
+    update = compute_update(start.weights, decode_end_state(job, end_state))
+    rows = decode_trace((folder / TRACE).read_bytes(), trace_rows(job))
     digests = [hashlib.sha256(data).hexdigest() for data in (payload, end_state)]
-    difference = {name: start.weights[name] - end[name] for name in end}
-    return ClaimResult(payload, digests[0], rows, end_state, digests[1], difference)
+    return ClaimResult(payload, digests[0], rows, end_state, digests[1], update)
 
 
 def judge(
@@ -117,7 +124,7 @@ def judge(
 def _opened_rows(job: Spec, path: str) -> list[TraceRow] | None:
     """What an operator opened; rows that are misnumbered or no rows at all count as not opened."""
     try:
-        return decode_trace(Path(path).read_bytes(), job.inner.steps)
+        return decode_trace(Path(path).read_bytes(), trace_rows(job))
     except TraceError:
         return None
 
@@ -141,9 +148,10 @@ def bad_payloads(spec: str, payloads: Mapping[str, str]) -> dict[str, str]:
 
 def outer_step(spec: str, base: str, payloads: Mapping[str, str], out: str) -> str:
     """Write the checkpoint after `base` from the accepted payloads (shard → path); its digest."""
-    pairs = [(int(shard), Path(path).read_bytes()) for shard, path in payloads.items()]
     job = load_spec(spec)
-    return _write(Path(out), encode_checkpoint(job, compute_outer_step(job, load_base(spec, base), pairs)))
+    pairs = [(int(shard), _mapped(path)) for shard, path in payloads.items()]
+    Path(out).parent.mkdir(parents=True, exist_ok=True)
+    return write_outer_step(job, decode_checkpoint(job, _mapped(base)), pairs, Path(out))
 
 
 def evaluate(spec: str, checkpoint: str, manifest: str, data: str) -> float:
@@ -153,12 +161,11 @@ def evaluate(spec: str, checkpoint: str, manifest: str, data: str) -> float:
     return validation_loss(job, decode_checkpoint(job, Path(checkpoint).read_bytes()), tokens, trainer_of(spec))
 
 
-def export(spec: str, checkpoint: str, tokenizer: str, out: str, card: dict[str, Any]) -> None:
+def export(spec: str, checkpoint: str, tokenizer: str | None, out: str, card: dict[str, Any]) -> None:
     """Write the Hugging Face folder."""
     job = load_spec(spec)
-    export_model(
-        job, decode_checkpoint(job, Path(checkpoint).read_bytes()), Path(tokenizer).read_bytes(), Path(out), card
-    )
+    words = Path(tokenizer).read_bytes() if tokenizer else None
+    export_model(job, decode_checkpoint(job, Path(checkpoint).read_bytes()), words, Path(out), card)
 
 
 def sample(spec: str, checkpoint: str, tokenizer: str, prompt: str, count: int) -> str:
@@ -173,6 +180,12 @@ def usage() -> dict[str, float]:
     """CPU seconds and peak memory (MiB) of this process so far."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return {"cpu_seconds": used.ru_utime + used.ru_stime, "peak_mib": used.ru_maxrss / 1024}
+
+
+def _mapped(path: str) -> mmap.mmap:
+    """A blob as it lies on the disk: what was not looked at takes no memory."""
+    with open(path, "rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _write(path: Path, data: bytes) -> str:

@@ -6,35 +6,49 @@ import structlog
 
 from protocol.chain.errors import Reverted
 from protocol.chain.transactions import Call
+from protocol.core.commitment import checkpoint_case_id
 from verifier.actions import (
     Action,
     AdvanceCase,
+    AdvanceDoubt,
     AdvanceRound,
+    Appeal,
     ChallengeClaim,
+    ChallengeStep,
     CloseJob,
     CommitAudit,
+    CommitStep,
     Convene,
+    DemandAudit,
+    Distribute,
     DrawSample,
     OnJob,
     OpenRound,
+    ProveSeed,
     Recheck,
+    RecheckStep,
+    RecomputeStep,
     Reexecute,
     RevealAudit,
+    RevealStep,
     Settle,
 )
 from verifier.auditor import Auditor
 from verifier.doubter import Doubter
+from verifier.prover import Prover
+from verifier.stepseat import StepSeats
 from verifier.tools import Tools
 
-LONG = (Reexecute, RevealAudit, Recheck)  # run beside the turns of the loop
+LONG = (Reexecute, RevealAudit, RecomputeStep, Recheck, RecheckStep, ProveSeed)  # run beside the turns of the loop
 
 
 class Executor:
     """One operator's hands."""
 
     def __init__(self, tools: Tools) -> None:
-        self._market, self._sender = tools.market, tools.sender
-        self._auditor, self._doubter = Auditor(tools), Doubter(tools)
+        self._market, self._sender, self._orders = tools.market, tools.sender, tools.orders
+        self._auditor, self._steps, self._doubter = Auditor(tools), StepSeats(tools), Doubter(tools)
+        self._prover = Prover(tools.market, tools.sender, tools.relays)
         self._log = structlog.get_logger("upkeep")
 
     async def execute(self, action: Action) -> None:
@@ -45,6 +59,20 @@ class Executor:
                 await self._auditor.commit(action)
             case RevealAudit():
                 await self._auditor.reveal(action)
+            case RecomputeStep():
+                await self._steps.recompute(action)
+            case CommitStep():
+                await self._steps.commit(action)
+            case RevealStep():
+                await self._steps.reveal(action)
+            case RecheckStep():
+                await self._doubter.recheck_step(action)
+            case ChallengeStep():
+                await self._doubter.challenge_step(action)
+            case Appeal() | DemandAudit():
+                await self._orders.carry_out(action, self._market, self._sender)
+            case ProveSeed():
+                await self._prover.prove(action)
             case Recheck():
                 await self._doubter.recheck(action)
             case ChallengeClaim():
@@ -63,6 +91,7 @@ class Executor:
 
     def _call(self, action: Action) -> Call:
         rounds, court = self._market.round_book.functions, self._market.audit_court.functions
+        checkpoints = self._market.checkpoint_court.functions
         call: Call
         match action:
             case OpenRound():
@@ -79,6 +108,10 @@ class Executor:
                 call = rounds.settle(action.job_id, action.round, list(action.shards))
             case AdvanceCase():
                 call = court.advance(action.case_id)
+            case AdvanceDoubt():
+                call = checkpoints.advance(checkpoint_case_id(action.job_id, action.round))
+            case Distribute():
+                call = checkpoints.distribute(checkpoint_case_id(action.job_id, action.round))
             case _:
                 raise TypeError(action)
         return call

@@ -24,9 +24,10 @@ from protocol.training.data import (
     decode_manifest,
     shard_bytes,
     shard_digest,
+    validation_bytes,
 )
 from protocol.training.layout import parameter_count
-from protocol.training.spec import MAX_SPEC_BYTES, Spec, decode_spec, loss_tolerance
+from protocol.training.spec import MAX_SPEC_BYTES, Spec, decode_spec, loss_tolerance, trace_rows
 from protocol.transport.blobs import BlobStore
 from protocol.transport.client import BlobClient
 from protocol.transport.errors import BlobTooLarge, PeerFailed, Unavailable
@@ -106,11 +107,12 @@ class JobInputs:
 
     async def validation(self) -> Path:
         manifest = await self.manifest()
-        limit = shard_bytes(manifest) * (manifest.validation_sequences // manifest.shard_sequences + 1)
-        return await self._fetch(manifest.validation, limit, "validation")
+        return await self._fetch(manifest.validation, validation_bytes(manifest), "validation")
 
-    async def tokenizer(self) -> Path:
-        return await self._fetch((await self.spec()).tokenizer, MAX_TOKENIZER_BYTES, "tokenizer")
+    async def tokenizer(self) -> Path | None:
+        """None for a model whose examples are no texts."""
+        digest = (await self.spec()).tokenizer
+        return None if digest is None else await self._fetch(digest, MAX_TOKENIZER_BYTES, "tokenizer")
 
     async def payload(self, opening: Opening, first: str | None = None, timeout: float = FETCH_SECONDS) -> Path:
         """A committed payload, from its operator or from any peer that has it."""
@@ -136,9 +138,9 @@ class JobInputs:
             raise JobRefused(f"job {self.job_id.hex()[:10]}…: the terms say genesis {digest}, the spec gives {made}")
         return self._adopt(out, digest)
 
-    async def next_checkpoint(self, round: Round, payloads: dict[int, Path]) -> str:
+    async def next_checkpoint(self, round: Round, payloads: dict[int, Path], base: Path | None = None) -> str:
         """Compute the checkpoint that follows from a round's base and these payloads; its digest, hex."""
-        base = await self.base(round)
+        base = base or await self.base(round)
         out = self._scratch(f"next-{round.number}")
         paths = {str(shard): str(path) for shard, path in payloads.items()}
         digest = str(
@@ -157,28 +159,44 @@ class JobInputs:
             return self._store.path(round.base.hex())
         return await self.recompute(round.base, round.number)
 
+    async def agreed_base(self, round: Round) -> Path:
+        """The checkpoint that a round starts from, right or not: what the step of this one round is judged by."""
+        try:
+            return await self.base(round)
+        except JobRefused:
+            return await self.checkpoint(round.base)
+
     async def recompute(self, digest: bytes, before: int) -> Path:
         """Checkpoint `digest`, the end of a round below `before`: by the exact step from that round's base.
 
         Where payloads are gone, the bytes that hash to the agreed digest serve as well.
         """
-        source = await self._round_that_ends_in(digest, before)
-        try:
-            if source is None:
-                return await self.checkpoint(digest)
-            start = source.base
-            if start == self.terms.genesis_digest:
-                await self.genesis()
-            elif not self._store.has(start.hex()):
-                await self.checkpoint(start)
-            openings = await self._openings.of_round(self.job_id, source)
-            payloads = {shard: await self.payload(openings[shard]) for shard in bits(source.accepted_map)}
-        except (Unavailable, BlobTooLarge, KeyError):
+        source = await self.round_that_ends_in(digest, before)
+        if source is None:
             return await self.checkpoint(digest)
-        made = await self.next_checkpoint(source, payloads)
-        if made != digest.hex():
+        try:
+            return await self.exact_end(source)
+        except (Unavailable, BlobTooLarge):
+            return await self.checkpoint(digest)
+
+    async def exact_end(self, source: Round) -> Path:
+        """The checkpoint that a round ended in, by the exact step from its base and from nobody's word.
+
+        Raises JobRefused when the step gives another one; Unavailable when a payload cannot be had.
+        """
+        start = source.base
+        if start == self.terms.genesis_digest:
+            await self.genesis()
+        elif not self._store.has(start.hex()):
+            await self.checkpoint(start)
+        openings = await self._openings.of_round(self.job_id, source)
+        if unknown := [shard for shard in bits(source.accepted_map) if shard not in openings]:
+            raise Unavailable(f"round {source.number}", {"RPC node": f"shows no commitment of shards {unknown}"})
+        payloads = {shard: await self.payload(openings[shard]) for shard in bits(source.accepted_map)}
+        made, agreed = await self.next_checkpoint(source, payloads), source.next.hex()
+        if made != agreed:
             raise JobRefused(
-                f"job {self.job_id.hex()[:10]}… round {source.number}: the agreed checkpoint {digest.hex()[:10]}… "
+                f"job {self.job_id.hex()[:10]}… round {source.number}: the agreed checkpoint {agreed[:10]}… "
                 f"is not the exact step of its base ({made[:10]}…): do not build on it"
             )
         return self._store.path(made)
@@ -197,7 +215,8 @@ class JobInputs:
     async def openings_of(self, round: Round) -> dict[int, Opening]:
         return await self._openings.of_round(self.job_id, round)
 
-    async def _round_that_ends_in(self, digest: bytes, before: int) -> Round | None:
+    async def round_that_ends_in(self, digest: bytes, before: int) -> Round | None:
+        """The newest round below `before` whose checkpoint it is."""
         for number in range(before - 1, -1, -1):
             round = await self._market.round(self.job_id, number)
             if round.next == digest and round.status != RoundStatus.VOID:
@@ -239,7 +258,7 @@ def _check_limit(what: str, have: int, most: int) -> None:
 def check_terms_of(spec: Spec, terms: Terms) -> None:
     """Refuse a job whose terms on chain say something else than its spec."""
     pairs = {
-        "inner steps": (terms.inner_steps, spec.inner.steps),
+        "rows of a trace": (terms.inner_steps, trace_rows(spec)),
         "tolerance class": (TOLERANCE_CLASSES[terms.tolerance_class], spec.verify.tolerance_class),
         # The court refuses a Match beyond the terms' line: an honest seat would lose its fee.
         "loss tolerance": (terms.loss_tolerance, loss_tolerance(spec)),

@@ -43,7 +43,7 @@ class JobReader:
         """The job now; remembers who can be asked for its artefacts."""
         head = await self.market.connection.head()
         job, terms = await self.market.job(self.job_id), await self.market.terms(self.job_id)
-        operators = [operator for operator in await self.market.operators() if not operator.retired]
+        operators = [operator for operator in await self.market.operators() if operator.is_active(head.timestamp)]
         me = self.station.sender.address
         await self.station.follow(Snapshot(head.timestamp, head.number, me, operators, [JobSnapshot(job, terms)], {}))
         return job

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Protocol
 
 from protocol.chain.follower import CursorStore, Follower, Rollback
@@ -24,6 +25,7 @@ class Openings:
 
     def __init__(self, market: Market, memory: Memory, cursors: CursorStore) -> None:
         self._market, self._memory = market, memory
+        self._reading = asyncio.Lock()
         contracts = {"RoundBook": market.round_book}
         self._follower = Follower(market.connection, contracts, market.deployment.block, cursors, name="openings")
 
@@ -67,6 +69,11 @@ class Openings:
         return made == claim.commitment
 
     async def _catch_up(self) -> None:
+        """One at a time: whoever polls while another has the batch in hand would find nothing and believe it."""
+        async with self._reading:
+            await self._read_on()
+
+    async def _read_on(self) -> None:
         while batch := await self._follower.poll():
             for event in batch:
                 if isinstance(event, Rollback) or event.name != "Committed":

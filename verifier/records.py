@@ -28,6 +28,27 @@ def audit_key(case_id: bytes, seat: int, commitment: bytes) -> str:
     return f"audit/{case_id.hex()}/{seat}/{commitment.hex()[:SHORT]}"
 
 
+def base_key(job_id: bytes, round: Round) -> str:
+    """That this operator may build on a round's base: it took the step itself, or nobody can challenge it any more."""
+    return f"base/{job_id.hex()}/{round.number}/{round.base.hex()[:SHORT]}"
+
+
+def step_key(case_id: bytes, seat: int, round: Round) -> str:
+    """What a seat about a checkpoint found and committed to."""
+    return f"step/{case_id.hex()}/{seat}/{_bound_to_checkpoint(round)}"
+
+
+def step_check_key(job_id: bytes, round: Round) -> str:
+    """The result of a check of a checkpoint of one's own accord."""
+    return f"recheck-step/{job_id.hex()}/{round.number}/{_bound_to_checkpoint(round)}"
+
+
+def _bound_to_checkpoint(round: Round) -> str:
+    commitments = b"".join(claim.commitment for claim in round.claims)
+    agreed = round.accepted_map.to_bytes(32) + round.next
+    return hashlib.sha256(round.base + commitments + agreed).hexdigest()[:SHORT]
+
+
 def recheck_key(commitment: bytes) -> str:
     """The result of a check of one's own accord; a commitment binds its base."""
     return f"recheck/{commitment.hex()}"

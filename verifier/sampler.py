@@ -1,4 +1,4 @@
-"""Which claims an auditor re-executes of its own accord, beside those that the court gives it. Pure."""
+"""Which claims and steps an auditor re-executes of its own accord, beside those that the court gives it. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from protocol.core.claim import Claim, ClaimStatus
-from protocol.core.round import Round
+from protocol.core.round import Round, RoundStatus
 from protocol.core.terms import CHALLENGE_FEES
-from verifier.actions import ChallengeClaim, Recheck
+from verifier.actions import ChallengeClaim, ChallengeStep, Recheck, RecheckStep
+from verifier.records import step_check_key
 from verifier.snapshot import JobSnapshot, Snapshot
 
 
@@ -30,6 +31,33 @@ def plan_sampling(
         for claim in _open_claims(job, round, snapshot)
         for action in _plan_claim(job, round, claim, rate, secret, checked, stakes)
     ]
+
+
+def plan_steps(
+    snapshot: Snapshot, checked: Mapping[str, Mapping[str, Any]], stakes: Mapping[bytes, int]
+) -> list[RecheckStep | ChallengeStep]:
+    """Every checkpoint that can still be challenged: one step a round is little beside its claims, and all rest on it.
+
+    `checked`: earlier results by `records.step_check_key`; `stakes`: free wei of our owner by job.
+    """
+    return [
+        action
+        for job in snapshot.jobs
+        for round in job.job.rounds
+        if round.status == RoundStatus.CLOSED and round.doubt is None
+        if snapshot.now <= round.closed_at + job.terms.windows.challenge
+        for action in _plan_step(job, round, checked, stakes)
+    ]
+
+
+def _plan_step(
+    job: JobSnapshot, round: Round, checked: Mapping[str, Mapping[str, Any]], stakes: Mapping[bytes, int]
+) -> Iterator[RecheckStep | ChallengeStep]:
+    result = checked.get(step_check_key(job.job_id, round))
+    if result is None:
+        yield RecheckStep(job.job_id, round.number)
+    elif result["finding"] == "false" and stakes.get(job.job_id, 0) >= CHALLENGE_FEES * job.terms.audit_fee:
+        yield ChallengeStep(job.job_id, round.number)
 
 
 def _open_claims(job: JobSnapshot, round: Round, snapshot: Snapshot) -> Iterator[Claim]:

@@ -17,8 +17,8 @@ from verifier.actions import Action
 from verifier.executor import LONG
 from verifier.panel import plan_seats
 from verifier.records import recheck_key
-from verifier.sampler import plan_sampling
-from verifier.snapshot import Snapshot
+from verifier.sampler import plan_sampling, plan_steps
+from verifier.snapshot import Snapshot, step_checks
 from verifier.station import HomeConfig, Station, open_station
 from verifier.upkeep import plan_upkeep
 
@@ -29,15 +29,17 @@ SECRET = "sampling-secret"
 
 @dataclass(frozen=True)
 class Reading:
-    """One turn's view. `checked`: own checks by commitment; `stakes`: the owner's free wei by job."""
+    """One turn's view. `checked`: own checks by commitment, `steps`: by `records.step_check_key`; `stakes`: the owner's
+    free wei by job."""
 
     snapshot: Snapshot
     checked: Mapping[str, Mapping[str, Any]]
     stakes: Mapping[bytes, int]
+    steps: Mapping[str, Mapping[str, Any]]
 
 
 class VerifierService:
-    """`rate`: the share of unsampled claims that are checked of one's own accord, 0 to 1."""
+    """`rate`: the share of unsampled claims that are checked of one's own accord, 0 to 1; above 0, checkpoints too."""
 
     def __init__(self, station: Station, rate: float) -> None:
         self._station, self._rate = station, rate
@@ -46,6 +48,7 @@ class VerifierService:
         self.service: Service[Reading, Action] = Service(
             self._load, self._plan, self._executor.execute, background=LONG
         )
+        station.compute.heard = self.service.touch  # a claim may take longer than a service may be silent
 
     async def run(self) -> None:
         stop = asyncio.Event()
@@ -66,7 +69,7 @@ class VerifierService:
         snapshot = await self._loader.load()
         await self._station.follow(snapshot)
         if not self._rate:
-            return Reading(snapshot, {}, {})
+            return Reading(snapshot, {}, {}, {})
         checked, stakes = {}, {}
         for job in snapshot.jobs:
             stakes[job.job_id] = (await self._station.market.owner(job.job_id, snapshot.me)).free_stake
@@ -74,13 +77,14 @@ class VerifierService:
                 result = await self._station.intents.get(recheck_key(claim.commitment))
                 if result is not None:
                     checked[claim.commitment.hex()] = result
-        return Reading(snapshot, checked, stakes)
+        return Reading(snapshot, checked, stakes, await step_checks(self._station.intents, snapshot))
 
     def _plan(self, reading: Reading) -> list[Action]:
         snapshot = reading.snapshot
         upkeep = self._duty.choose(plan_upkeep(snapshot), snapshot.operators)
         own = plan_sampling(snapshot, self._rate, self._secret, reading.checked, reading.stakes)
-        return [*plan_seats(snapshot), *own, *upkeep]
+        steps = plan_steps(snapshot, reading.steps, reading.stakes) if self._rate else []
+        return [*plan_seats(snapshot), *self._station.orders.pending(), *steps, *own, *upkeep]
 
 
 async def run_verifier(home: Path, config: HomeConfig, account: LocalAccount, rate: float = 0.0) -> None:

@@ -19,6 +19,7 @@ from protocol.core.operator import Operator
 from protocol.core.terms import Terms
 from protocol.core.units import parse_tokens
 from protocol.runtime.config import Config
+from protocol.runtime.errors import ConfigError
 from protocol.runtime.process import ComputeProcess
 from protocol.store.cursor import Cursors
 from protocol.store.database import open_store
@@ -27,12 +28,15 @@ from protocol.store.outbox import Outbox
 from protocol.transport.addresses import AddressPolicy
 from protocol.transport.blobs import BlobStore
 from protocol.transport.client import BlobClient
+from protocol.transport.errors import AddressRefused
+from protocol.transport.relays import PUBLIC_RELAYS, Relays
 from protocol.transport.signing import RequestSigner
 from protocol.transport.traffic import Traffic
 from verifier.duty import Duty
 from verifier.executor import Executor
 from verifier.inputs import JobInputs, Limits
 from verifier.openings import Openings
+from verifier.orders import Orders
 from verifier.snapshot import Snapshot, SnapshotLoader
 from verifier.tools import Tools
 
@@ -77,7 +81,9 @@ class WorkConfig(Config, frozen=True, kw_only=True):
     """`jobs`: ids in hex, none for all. `claims`: held at once. `nice`: of the compute process.
 
     `keep_rounds`: settled rounds whose artefacts stay on this disk. `min_reward`: tokens a shard must pay; a job that
-    pays less is not looked at. `max_parameters`, `max_shard_mib`: of a job that this machine can work on.
+    pays less is not looked at. `max_parameters`, `max_shard_mib`: of a job that this machine can work on. `challenge`:
+    whether a node that trains recomputes checkpoints it did not attest to, and takes a false one to court with seven
+    audit fees of its owner's stake.
     """
 
     jobs: tuple[str, ...] = ()
@@ -87,6 +93,13 @@ class WorkConfig(Config, frozen=True, kw_only=True):
     min_reward: str = "0"
     max_parameters: int = 2 * 10**9
     max_shard_mib: int = 1024
+    challenge: bool = True
+
+
+class BeaconConfig(Config, frozen=True, kw_only=True):
+    """`relays`: base URLs of drand's HTTP relays, asked in turn on markets whose seeds are rounds of drand."""
+
+    relays: tuple[str, ...] = PUBLIC_RELAYS
 
 
 class HomeConfig(Config, frozen=True, kw_only=True):
@@ -96,6 +109,7 @@ class HomeConfig(Config, frozen=True, kw_only=True):
     keys: KeysConfig = KeysConfig()
     serve: ServeConfig = ServeConfig()
     work: WorkConfig = WorkConfig()
+    beacon: BeaconConfig = BeaconConfig()
 
 
 @dataclass
@@ -117,10 +131,15 @@ class Station:
     operators: dict[str, Operator] = field(default_factory=dict)
     _inputs: dict[bytes, JobInputs] = field(default_factory=dict)
     _seeds: dict[bytes, str] = field(default_factory=dict)
+    _forks: int = 0
 
     async def follow(self, snapshot: Snapshot) -> None:
         """Remember who can be asked and prepare the inputs of new jobs."""
         self.operators = {operator.address: operator for operator in snapshot.operators}
+        if snapshot.forks != self._forks:  # a job of the same name may have other terms now
+            self._forks = snapshot.forks
+            self._inputs.clear()
+            self._seeds.clear()
         for job in snapshot.jobs:
             if job.job_id not in self._inputs:
                 self._seeds[job.job_id] = await self.market.seed(job.job_id)
@@ -155,8 +174,14 @@ class Station:
             self.home / "audits",
             self.inputs,
             lambda address: self.operators.get(address),  # `follow` replaces the table
+            self.orders,
+            Relays(self.client, self.config.beacon.relays),
         )
         return Executor(tools)
+
+    @property
+    def orders(self) -> Orders:
+        return Orders(self.home)
 
     def duty(self) -> Duty:
         return Duty(self.sender.address)
@@ -196,6 +221,7 @@ async def open_station(
         blobs = BlobStore(home / "blobs")
         traffic = Traffic()
         policy = AddressPolicy(allow_private=config.serve.private_peers)
+        _check_relays(config.beacon.relays, policy)
         client = await stack.enter_async_context(BlobClient(blobs, policy, traffic=traffic))
         compute = await stack.enter_async_context(
             ComputeProcess(
@@ -216,3 +242,12 @@ async def open_station(
             openings=Openings(market, intents, cursors),
             signer=RequestSigner(account.address, lambda digest: sign_digest(account, digest)),
         )
+
+
+def _check_relays(urls: tuple[str, ...], policy: AddressPolicy) -> None:
+    """A mistake is told at the start, not when the first seed is needed."""
+    for url in urls:
+        try:
+            policy.check_url(url)
+        except AddressRefused as refused:
+            raise ConfigError(f"config.toml: beacon.relays: {refused}") from None

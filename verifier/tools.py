@@ -11,8 +11,10 @@ from protocol.chain.market import Market
 from protocol.chain.transactions import Sender
 from protocol.core.operator import Operator
 from protocol.runtime.process import ComputeProcess
+from protocol.transport.relays import Relays
 from protocol.transport.signing import RequestSigner
 from verifier.inputs import JobInputs
+from verifier.orders import Orders
 
 
 class Records(Protocol):
@@ -27,7 +29,8 @@ class Records(Protocol):
 
 @dataclass(frozen=True)
 class Tools:
-    """`inputs`: a job's artefacts by its id; `operator`: an entry of the registry by its key; `folder`: own runs."""
+    """`inputs`: a job's artefacts by its id; `operator`: an entry of the registry by its key; `folder`: own runs;
+    `orders`: what a person asked for; `relays`: where drand's rounds are had."""
 
     market: Market
     sender: Sender
@@ -37,3 +40,5 @@ class Tools:
     folder: Path
     inputs: Callable[[bytes], JobInputs]
     operator: Callable[[str], Operator | None]
+    orders: Orders
+    relays: Relays

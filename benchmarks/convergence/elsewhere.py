@@ -7,17 +7,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from protocol.core.trace import decode_trace, encode_trace
-from protocol.training.checkpoint import Checkpoint
+from protocol.training.checkpoint import Checkpoint, decode_checkpoint, decode_end_state, encode_checkpoint
 from protocol.training.data import Tokens
-from protocol.training.inner import train_claim
-from protocol.training.layout import parameter_shapes
+from protocol.training.inner import finish_claim, train_claim
 from protocol.training.result import ClaimResult
-from protocol.training.spec import Spec, decode_spec, encode_spec
+from protocol.training.spec import Spec, decode_spec, encode_spec, trace_rows
 
 MACHINES = {
     "no vector instructions": {
@@ -34,24 +32,23 @@ def claim_elsewhere(
     """The claim of shard 0, run by a child with `environment` added to this process's own."""
     with tempfile.TemporaryDirectory() as folder:
         given, made = Path(folder) / "given.npz", Path(folder) / "made.npz"
-        weights = {f"w/{name}": array for name, array in base.weights.items()}
-        inputs = {"spec": _bytes(encode_spec(spec)), "tokens": tokens, "round": np.array(round), **weights}
-        np.savez(given, allow_pickle=False, **inputs)
+        start = _bytes(encode_checkpoint(spec, base))
+        spec_bytes = _bytes(encode_spec(spec))
+        np.savez(given, allow_pickle=False, spec=spec_bytes, base=start, tokens=tokens, round=np.array(round))
         command = [sys.executable, "-m", "benchmarks.convergence.elsewhere", str(given), str(made)]
         subprocess.run(command, check=True, env=os.environ | environment)
         with np.load(made) as stored:
-            rows = decode_trace(stored["trace"].tobytes(), spec.inner.steps)
-            update = {name: stored[f"u/{name}"] for name in base.weights}
-    return ClaimResult(b"", "", rows, b"", "", update)
+            rows = decode_trace(stored["trace"].tobytes(), trace_rows(spec))
+            end = decode_end_state(spec, stored["end"].tobytes())
+    return finish_claim(spec, base, end, rows)
 
 
 def main(given: str, made: str) -> None:
     with np.load(given) as stored:
         spec = decode_spec(stored["spec"].tobytes())
-        base = Checkpoint({name: stored[f"w/{name}"] for name in parameter_shapes(spec)}, {})
+        base = decode_checkpoint(spec, stored["base"].tobytes())
         result = train_claim(spec, base, stored["tokens"], job_id=JOB, round=int(stored["round"]), shard=0)
-    update: dict[str, Any] = {f"u/{name}": array for name, array in result.pseudo_gradient.items()}
-    np.savez(made, allow_pickle=False, trace=_bytes(encode_trace(result.rows)), **update)
+    np.savez(made, allow_pickle=False, trace=_bytes(encode_trace(result.rows)), end=_bytes(result.end_state))
 
 
 def _bytes(data: bytes) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:

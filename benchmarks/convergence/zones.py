@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from protocol.training.inner import Trainer
 from protocol.training.layout import parameter_shapes
 from protocol.training.outer import compute_outer_step
 from protocol.training.result import ClaimResult
-from protocol.training.spec import ExchangeSpec, Spec, VerifySpec, tolerances
+from protocol.training.spec import EncodingSpec, Spec, VerifySpec, tolerances
 
 RESULT = Path(__file__).with_name("zones.json")
 METHODS = ("fp16", "int8", "int4", "topk")
@@ -69,21 +70,22 @@ def _honest(data: Data, base: Checkpoint) -> dict[str, ClaimResult]:
 
 
 def _cheats(data: Data, base: Checkpoint, stale: Checkpoint, own: ClaimResult) -> dict[str, ClaimResult]:
-    inner, update = data.spec.inner, own.pseudo_gradient
+    inner, update = data.spec.inner, own.update.pseudo_gradient
     short = _claim(data, base, steps=inner.steps - 1)
     half = _claim(data, base, steps=inner.steps // 2)
+    double = {n: 2 * a for n, a in half.update.pseudo_gradient.items()}
     noise = np.random.default_rng(0)
     size = math.sqrt(sum(float((a**2).sum()) for a in update.values()) / sum(a.size for a in update.values()))
     noisy = {n: a + (0.05 * size * noise.standard_normal(a.shape)).astype(np.float32) for n, a in update.items()}
     bf16 = msgspec.structs.replace(data.spec, verify=VerifySpec(tolerance_class="bf16", state_every=4))
     return {
         "one step skipped": short,
-        "half the steps, stretched": _with(half, {n: 2 * a for n, a in half.pseudo_gradient.items()}, half.rows * 2),
+        "half the steps, stretched": _with(half, double, half.rows * 2),
         "lr × 1.01": _claim(data, base, lr=inner.lr * 1.01),
         "lr × 1.05": _claim(data, base, lr=inner.lr * 1.05),
         "half the batch": _claim(data, base, batch=inner.batch // 2, micro_batch=inner.batch // 2),
         "another shard": _claim(data, base, shard=1),
-        "a peer's payload": _with(own, _claim(data, base, shard=2).pseudo_gradient, own.rows),
+        "a peer's payload": _with(own, _claim(data, base, shard=2).update.pseudo_gradient, own.rows),
         "stale base": _claim(data, stale),
         "5 % noise, right trace": _with(own, noisy, own.rows),
         "undeclared bf16": _train(bf16, data, base),
@@ -108,15 +110,15 @@ def _train(
 
 
 def _with(result: ClaimResult, update: Tensors, rows: Sequence[Any]) -> ClaimResult:
-    return ClaimResult(b"", "", list(rows), b"", "", update)
+    return ClaimResult(b"", "", list(rows), b"", "", replace(result.update, pseudo_gradient=update))
 
 
 def _measure(spec: Spec, own: ClaimResult, theirs: ClaimResult) -> Row:
     """T1 dense, T1 by cells for each compressor, T2. A trace of another length has no T2: T3 refuses it."""
-    row: Row = {"T1": relative_distance(spec, own.pseudo_gradient, theirs.pseudo_gradient)}
+    row: Row = {"T1": relative_distance(spec, own.update, theirs.update)}
     for method in METHODS:
-        coarse = msgspec.structs.replace(spec, exchange=ExchangeSpec(compressor=method))  # type: ignore[arg-type]
-        row[method] = cell_distance(coarse, own.pseudo_gradient, encode_payload(coarse, theirs.pseudo_gradient))
+        coarse = msgspec.structs.replace(spec, exchange=EncodingSpec(compressor=method))  # type: ignore[arg-type]
+        row[method] = cell_distance(coarse, own.update, encode_payload(coarse, theirs.update))
     is_whole = len(own.rows) == len(theirs.rows)
     row["T2"] = max(loss_differences(own.rows, theirs.rows)) if is_whole else None
     return row

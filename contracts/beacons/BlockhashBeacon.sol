@@ -9,8 +9,15 @@ contract BlockhashBeacon is IBeacon {
     uint256 private constant REACH = 256; // blocks that BLOCKHASH looks back
 
     /// @inheritdoc IBeacon
-    function pin() external view returns (uint256 ticket) {
+    function pin() public view returns (uint256 ticket) {
         return block.number + 1;
+    }
+
+    /// @inheritdoc IBeacon
+    /// @dev Every pin here already is what a last resort is elsewhere, so replacements need not be counted.
+    function repin(uint256 ticket) external view returns (uint256 newTicket) {
+        if (!expired(ticket)) revert NotExpired(ticket, block.number);
+        return pin();
     }
 
     /// @inheritdoc IBeacon
@@ -22,6 +29,6 @@ contract BlockhashBeacon is IBeacon {
 
     /// @inheritdoc IBeacon
     function expired(uint256 ticket) public view returns (bool) {
-        return block.number > ticket + REACH;
+        return block.number > REACH && block.number - REACH > ticket;
     }
 }

@@ -1,91 +1,136 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.30;
 
-import {IAuditCourt, Reveal} from "../interfaces/IAuditCourt.sol";
+import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+import {IPanels} from "../interfaces/IPanels.sol";
 import {IBeacon} from "../interfaces/IBeacon.sol";
 import {IJobMarket} from "../interfaces/IJobMarket.sol";
+import {IOperatorRegistry} from "../interfaces/IOperatorRegistry.sol";
 import {IRewardLedger} from "../interfaces/IRewardLedger.sol";
 import {IRoundBook} from "../interfaces/IRoundBook.sol";
-import {TraceLib} from "../libraries/TraceLib.sol";
-import {MerklePosition} from "../libraries/MerklePosition.sol";
-import {Tickets} from "./Tickets.sol";
+import {IStakeVault} from "../interfaces/IStakeVault.sol";
+import {ITicketBook, Candidate} from "../interfaces/ITicketBook.sol";
 import {
     Addresses,
+    Bond,
     Case,
+    CaseKind,
     CasePhase,
-    Claim,
-    ClaimOpening,
-    Draw,
+    COURT_FUND,
+    CourtTerms,
     Finding,
+    Outcome,
     Preset,
+    SCOPE_CHALLENGE,
+    SEAT_LOCK_REWARDS,
     Seat,
-    SeatState,
-    Terms,
-    Ticket,
-    TraceRow,
-    Windows
+    SeatState
 } from "../types/Types.sol";
 
-/// Drawing panels and taking their findings. A case runs in cycles: seats are drawn, they commit, they reveal; silent
-/// seats are drawn again, twice at most; then the level is decided (`AuditCourt`).
+/// Drawing panels, their phases and their pay. A case runs in cycles: seats are drawn, they commit, they reveal; silent
+/// seats are drawn again, twice at most; then the level is decided, by the court that this is a part of.
 ///
-/// INV-CASE-1: an owner has at most one seat in a case, and none in a case about its own claim or challenge.
-/// INV-CASE-2: a seat's root is stored before the steps to open are known.
+/// INV-CASE-1: an owner has at most one seat in a case, and is drawn for none in a case that it is a party to.
+/// INV-CASE-2: a seat's root is stored before anybody reveals, and before anybody knows what to reveal.
 /// INV-CASE-3: seats of an open case lock SEAT_LOCK_REWARDS rewards each; a vacated or decided one locks nothing.
-abstract contract Panels is Tickets {
+/// INV-COURT-1: a case has one verdict, and its seats are paid once.
+/// INV-COURT-5: a bond is returned or lost once, with the verdict.
+abstract contract Panels is IPanels {
     uint256 private constant TRIES_PER_CALL = 64; // tickets looked at in one transaction
     uint16 private constant MOST_TRIES = 512; // tickets looked at for one seat
     uint16 private constant LAST_TRIES = uint16(TRIES_PER_CALL); // looked at again while a seat waits
     uint8 internal constant MOST_DRAWS = 3; // the first and two redraws
-    uint8 internal constant LEVELS = 3;
+    uint8 internal constant PANEL_LEVEL = 3;
+    uint8 internal constant APPEAL_LEVEL = 4;
+    uint8 internal constant CHALLENGE_FEES = 7;
+    uint8 internal constant APPEAL_FEES = 14;
+    uint256 private constant WRONG_SEAT_DIVISOR = 4; // a finding at distance 2 loses a quarter of the seat's lock
 
+    IStakeVault public immutable vault;
+    IOperatorRegistry public immutable registry;
+    ITicketBook public immutable tickets;
     IBeacon public immutable beacon;
     IJobMarket public immutable market;
     IRoundBook public immutable rounds;
     IRewardLedger public immutable ledger;
     uint16 internal immutable _slashPanel;
+    uint16 internal immutable _slashNeeded;
+    uint16 internal immutable _appealPanel;
+    uint16 internal immutable _appealNeeded;
 
     mapping(bytes32 caseId => Case) internal _cases;
     mapping(bytes32 caseId => Seat[]) internal _seats;
-    /// The seat being drawn met a ticket that had its whole lock behind other seats: it waits, it is not vacant.
-    mapping(bytes32 caseId => bool) private _metBusy;
+    mapping(bytes32 caseId => Bond[]) internal _bonds;
 
-    constructor(Addresses memory a, Preset memory p) Tickets(a, p) {
+    constructor(Addresses memory a, Preset memory p) {
+        vault = IStakeVault(a.vault);
+        registry = IOperatorRegistry(a.registry);
+        tickets = ITicketBook(a.tickets);
         beacon = IBeacon(a.beacon);
         market = IJobMarket(a.market);
         rounds = IRoundBook(a.rounds);
         ledger = IRewardLedger(a.ledger);
         _slashPanel = p.slashPanel;
+        _slashNeeded = p.slashNeeded;
+        _appealPanel = p.appealPanel;
+        _appealNeeded = p.appealNeeded;
     }
+
+    // ---------------------------------------------------------------- what a court adds
+
+    /// The outcome that the seats' findings reach at the case's level; None: the next level decides.
+    function _outcomeOf(bytes32 caseId, Case storage c) internal view virtual returns (Outcome);
+
+    /// Do what the verdict says, and empty the case's pot.
+    function _conclude(bytes32 caseId, Case storage c, Outcome outcome) internal virtual;
+
+    /// How far a seat's finding lies from the verdict: 0 is paid, 2 loses a part of its lock.
+    function _distanceOf(bytes32 caseId, uint16 seat, Outcome outcome) internal view virtual returns (uint256);
+
+    /// Whether an owner is accused in a case.
+    function _isAccused(Case storage c, address owner) internal view virtual returns (bool);
+
+    /// Whether the verdict says that the case was opened in vain.
+    function _openedInVain(CaseKind kind, Outcome outcome) internal pure virtual returns (bool);
 
     // ---------------------------------------------------------------- cases
 
-    /// @inheritdoc IAuditCourt
-    function convene(bytes32 jobId, uint32 round, uint16[] calldata shards) external {
-        Draw memory d = rounds.drawOf(jobId, round);
-        for (uint256 i; i < shards.length; ++i) {
-            if (shards[i] > 255 || (d.sampledMap >> shards[i]) & 1 == 0) revert NotSampled(jobId, round, shards[i]);
-            bytes32 caseId = _openCase(jobId, round, shards[i], d, address(0));
-            _cases[caseId].seed = d.seed; // pinned at the close: nobody knew the first seat before
-            _startLevel(caseId, 1);
-            _fill(caseId);
-        }
-    }
-
-    function _openCase(
+    function _open(
+        bytes32 caseId,
+        CaseKind kind,
         bytes32 jobId,
         uint32 round,
-        uint16 shard,
-        Draw memory d,
-        address challenger
-    ) internal returns (bytes32 caseId) {
-        caseId = caseIdOf(jobId, round, shard);
-        Case storage c = _cases[caseId];
+        uint16 shard
+    ) internal returns (Case storage c) {
+        c = _cases[caseId];
         if (c.phase != CasePhase.None) revert CaseExists(caseId);
-        (c.jobId, c.round, c.shard) = (jobId, round, shard);
-        (c.sampled, c.challenger) = (challenger == address(0), challenger);
-        (c.tickets, c.closedAt) = (d.tickets, d.closedAt);
-        emit CaseOpened(caseId, jobId, round, shard, c.sampled, challenger);
+        (c.jobId, c.round, c.shard, c.kind) = (jobId, round, shard, kind);
+        emit CaseOpened(caseId, jobId, round, shard, kind, msg.sender);
+    }
+
+    /// Lock the caller's stake behind what it says.
+    function _postBond(bytes32 caseId, address owner, uint8 fees, Outcome against) internal {
+        Bond[] storage bonds = _bonds[caseId];
+        uint256 amount = fees * _termsOf(_cases[caseId].jobId).fee;
+        bytes32 id = _bondId(caseId, bonds.length);
+        bonds.push(Bond(msg.sender, fees, against, owner));
+        emit BondPosted(caseId, msg.sender, owner, amount);
+        vault.lock(owner, id, amount);
+    }
+
+    /// INV-COURT-5. Where nobody judged, nobody was wrong.
+    function _endBonds(bytes32 caseId, Case storage c, Outcome outcome, uint256 winners) internal {
+        Bond[] storage bonds = _bonds[caseId];
+        if (bonds.length == 0) return;
+        uint256 fee = _termsOf(c.jobId).fee;
+        for (uint256 i; i < bonds.length; ++i) {
+            Bond memory b = bonds[i];
+            bool lost = b.against == Outcome.None ? _openedInVain(c.kind, outcome) : outcome == b.against;
+            uint256 amount = lost && winners > 0 ? b.fees * fee : 0;
+            emit BondEnded(caseId, b.operator, b.owner, amount);
+            if (amount > 0) vault.slash(_bondId(caseId, i), amount, 0, caseId);
+            vault.release(_bondId(caseId, i));
+        }
     }
 
     // ---------------------------------------------------------------- seats
@@ -95,34 +140,41 @@ abstract contract Panels is Tickets {
         Case storage c = _cases[caseId];
         c.level = level;
         _startSeating(c);
-        uint256 size =
-            level == 1
-                ? 1
-                : level == 2
-                    ? 3
-                    : _slashPanel;
+        uint256 size = _sizeOf(level);
         for (uint256 i = _seats[caseId].length; i < size; ++i) _seats[caseId].push();
         emit LevelStarted(caseId, level, size);
     }
 
+    function _sizeOf(uint8 level) private view returns (uint256) {
+        if (level == PANEL_LEVEL) return _slashPanel;
+        if (level == APPEAL_LEVEL) return _appealPanel;
+        return level == 1 ? 1 : 3;
+    }
+
+    /// The same share of the seats that spoke as a full panel needs. Silence neither acquits nor convicts.
+    function _shareOf(uint8 level, uint256 spoke) internal view returns (uint256) {
+        if (level == APPEAL_LEVEL) return (_appealNeeded * spoke + _appealPanel - 1) / _appealPanel;
+        return (_slashNeeded * spoke + _slashPanel - 1) / _slashPanel;
+    }
+
     /// Seats wait for busy tickets as long as another case may need to free them.
     function _startSeating(Case storage c) private {
-        Windows memory w = _terms(c.jobId).windows;
+        CourtTerms memory t = _termsOf(c.jobId);
         c.phase = CasePhase.Seating;
-        c.phaseEnds = uint40(block.timestamp + w.auditCommit + w.auditReveal);
+        c.phaseEnds = uint40(block.timestamp + t.auditCommit + t.auditReveal);
     }
 
     /// Forget the seed and pin a new one: the next seats must not be known before this moment.
     function _pin(Case storage c) internal {
-        c.beaconTicket = beacon.pin();
+        c.beaconTicket = SafeCast.toUint80(beacon.pin());
         c.seed = 0;
     }
 
     /// Fetch the seed that was pinned; pins again when it was missed. False while there is none.
-    function _fetchSeed(Case storage c) private returns (bool) {
+    function _fetchSeed(Case storage c) internal returns (bool) {
         if (c.seed != 0) return true;
         if (beacon.expired(c.beaconTicket)) {
-            c.beaconTicket = beacon.pin();
+            c.beaconTicket = SafeCast.toUint80(beacon.repin(c.beaconTicket));
             return false;
         }
         c.seed = beacon.seedOf(c.beaconTicket);
@@ -134,26 +186,32 @@ abstract contract Panels is Tickets {
         Case storage c = _cases[caseId];
         if (!_fetchSeed(c)) return;
         Seat[] storage seats = _seats[caseId];
+        uint256 seatLock = SEAT_LOCK_REWARDS * _termsOf(c.jobId).reward;
         uint256 budget = TRIES_PER_CALL;
         for (uint16 i; i < seats.length; ++i) {
             if (seats[i].state != SeatState.Empty) continue;
             uint256 before = budget;
-            budget = _drawSeat(caseId, c, i, budget);
+            budget = _drawSeat(caseId, c, i, seatLock, budget);
             if (seats[i].state != SeatState.Empty) continue;
             // resumed by the next call; one that would change nothing is refused
-            if (before == TRIES_PER_CALL && _isWaiting(caseId, c)) revert NoFreeTicket(caseId, c.phaseEnds);
+            if (before == TRIES_PER_CALL && _isWaiting(c)) revert NoFreeTicket(caseId, c.phaseEnds);
             return;
         }
         _startCommit(caseId, c);
     }
 
-    function _drawSeat(bytes32 caseId, Case storage c, uint16 i, uint256 budget) private returns (uint256) {
-        uint256 seatLock = _seatLock(c.jobId);
+    function _drawSeat(
+        bytes32 caseId,
+        Case storage c,
+        uint16 i,
+        uint256 seatLock,
+        uint256 budget
+    ) private returns (uint256) {
         Seat storage s = _seats[caseId][i];
         for (; budget > 0; --budget) {
             if (c.tickets == 0 || c.tries == MOST_TRIES) {
-                if (c.tickets == 0 || !_isWaiting(caseId, c)) {
-                    _endDraw(caseId, c);
+                if (c.tickets == 0 || !_isWaiting(c)) {
+                    _endDraw(c);
                     s.state = SeatState.Vacant;
                     emit SeatVacant(caseId, i);
                     return budget;
@@ -161,146 +219,80 @@ abstract contract Panels is Tickets {
                 c.tries -= LAST_TRIES;
             }
             uint256 drawn = uint256(keccak256(abi.encode(c.seed, caseId, i, s.draws, c.tries++))) % c.tickets;
-            Ticket storage t = _tickets[drawn];
-            if (!_isEligible(drawn, c.closedAt, seatLock) || _isParty(caseId, c, t.owner)) continue;
-            if (t.used + seatLock > t.amount) {
-                _metBusy[caseId] = true;
+            (Candidate fit, address owner, address operator) = tickets.candidate(drawn, c.closedAt, seatLock);
+            if (fit == Candidate.Unfit || _isParty(caseId, c, owner)) continue;
+            if (fit == Candidate.Busy) {
+                c.metBusy = true;
                 continue;
             }
-            _endDraw(caseId, c);
-            t.used += uint96(seatLock); // INV-CASE-3
-            (s.owner, s.operator, s.ticket, s.state) = (t.owner, t.operator, uint32(drawn), SeatState.Seated);
-            s.locked = uint96(seatLock);
+            _endDraw(c);
+            (s.owner, s.operator, s.ticket, s.state) = (owner, operator, uint32(drawn), SeatState.Seated);
+            s.locked = uint96(seatLock); // INV-CASE-3
             ++s.draws;
-            emit Seated(caseId, i, t.operator, t.owner, s.ticket);
+            emit Seated(caseId, i, operator, owner, s.ticket);
+            tickets.occupy(s.ticket, seatLock);
             return budget - 1;
         }
         return 0;
     }
 
-    function _endDraw(bytes32 caseId, Case storage c) private {
+    function _endDraw(Case storage c) private {
         c.tries = 0;
-        _metBusy[caseId] = false;
+        c.metBusy = false;
     }
 
-    function _isWaiting(bytes32 caseId, Case storage c) private view returns (bool) {
-        return c.tries == MOST_TRIES && _metBusy[caseId] && block.timestamp <= c.phaseEnds;
+    function _isWaiting(Case storage c) private view returns (bool) {
+        return c.tries == MOST_TRIES && c.metBusy && block.timestamp <= c.phaseEnds;
     }
 
-    /// INV-CASE-1: the claim's owner, the challenger's owner, and whoever has a seat or had the one being drawn.
+    /// INV-CASE-1: the accused, whoever has a bond here, and whoever has a seat or had the one being drawn.
     function _isParty(bytes32 caseId, Case storage c, address owner) private view returns (bool) {
-        if (_claimOf(c).owner == owner) return true;
-        if (c.challenger != address(0) && registry.operatorOf(c.challenger).owner == owner) return true;
         Seat[] storage seats = _seats[caseId];
         for (uint256 i; i < seats.length; ++i) if (seats[i].owner == owner) return true;
-        return false;
+        Bond[] storage bonds = _bonds[caseId];
+        for (uint256 i; i < bonds.length; ++i) if (bonds[i].owner == owner) return true;
+        return _isAccused(c, owner);
     }
 
-    // ---------------------------------------------------------------- commit
+    // ---------------------------------------------------------------- commit and reveal
 
     function _startCommit(bytes32 caseId, Case storage c) private {
-        (uint256 seated, ) = _waiting(caseId);
-        if (seated == 0) return _decide(caseId); // nobody could be found
+        if (_countOf(caseId, SeatState.Seated) == 0) return _decide(caseId); // nobody could be found
         c.phase = CasePhase.Committing;
-        c.phaseEnds = uint40(block.timestamp + _terms(c.jobId).windows.auditCommit);
+        c.seed = 0; // all seats are drawn; what is cleared in the same transaction costs next to nothing
+        c.phaseEnds = uint40(block.timestamp + _termsOf(c.jobId).auditCommit);
         emit CommitPhase(caseId, c.phaseEnds);
     }
 
-    /// @inheritdoc IAuditCourt
+    /// @inheritdoc IPanels
     function commitAudit(bytes32 caseId, uint16 seat, bytes32 root) external {
         Case storage c = _cases[caseId];
-        Seat storage s = _checkSeat(caseId, c, seat, CasePhase.Committing);
-        if (s.state != SeatState.Seated) revert SeatDone(seat);
+        Seat storage s = _seatOf(caseId, c, seat, CasePhase.Committing, SeatState.Seated);
         if (root == 0) revert ZeroRoot();
         s.root = root;
         s.state = SeatState.Committed;
         emit AuditCommitted(caseId, seat, msg.sender, root);
-        (uint256 seated, ) = _waiting(caseId);
-        if (seated == 0) _startReveal(caseId, c);
+        if (_countOf(caseId, SeatState.Seated) == 0) _startReveal(caseId, c);
     }
 
-    // ---------------------------------------------------------------- open and reveal
-
     function _startReveal(bytes32 caseId, Case storage c) private {
-        _pin(c); // INV-CASE-2
+        _pin(c); // INV-CASE-2: what the seats show comes from a seed that nobody knew when they committed
         c.phase = CasePhase.Revealing;
-        c.phaseEnds = uint40(block.timestamp + _terms(c.jobId).windows.auditReveal);
+        c.phaseEnds = uint40(block.timestamp + _termsOf(c.jobId).auditReveal);
         emit RevealPhase(caseId, c.phaseEnds, c.beaconTicket);
     }
 
-    /// @inheritdoc IAuditCourt
-    function demandTrace(bytes32 caseId) external {
-        Case storage c = _cases[caseId];
-        _checkPhase(c, CasePhase.Revealing);
-        if (c.demandedAt != 0) revert AlreadyDemanded(caseId);
-        if (!_isSeated(caseId, msg.sender)) revert NotTheSeat(msg.sender, address(0));
-        Terms memory t = _terms(c.jobId);
-        c.demandedAt = uint40(block.timestamp);
-        // the answer first, then time to use it
-        c.phaseEnds = uint40(block.timestamp + t.windows.demand + t.windows.auditReveal);
-        emit TraceDemanded(caseId, _claimOf(c).operator, block.timestamp + t.windows.demand);
-    }
-
-    /// @inheritdoc IAuditCourt
-    function openTrace(bytes32 caseId, ClaimOpening calldata claim, TraceRow[] calldata rows) external {
-        Case storage c = _cases[caseId];
-        if (c.demandedAt == 0 || c.openedAt != 0) revert NotADemand(caseId);
-        Terms memory t = _terms(c.jobId);
-        uint256 until = uint256(c.demandedAt) + t.windows.demand;
-        if (block.timestamp > until) revert PhaseOver(block.timestamp, until);
-        if (rows.length != t.innerSteps) revert WrongRowCount(rows.length, t.innerSteps);
-        rounds.checkOpening(c.jobId, c.round, c.shard, claim);
-        bytes32[] memory leaves = new bytes32[](rows.length);
-        for (uint256 i; i < rows.length; ++i) leaves[i] = TraceLib.rowHash(rows[i]);
-        bytes32 root = MerklePosition.rootOf(leaves);
-        if (root != claim.traceRoot) revert WrongRoot(root, claim.traceRoot);
-        c.openedAt = uint40(block.timestamp);
-        emit TraceOpened(caseId, rows);
-    }
-
-    /// @inheritdoc IAuditCourt
-    function reveal(bytes32 caseId, uint16 seat, Reveal calldata r) external {
-        Case storage c = _cases[caseId];
-        Seat storage s = _checkSeat(caseId, c, seat, CasePhase.Revealing);
-        if (s.state != SeatState.Committed) revert SeatDone(seat);
-        if (r.finding == Finding.None) revert NoFinding();
-        if (r.finding == Finding.Match || r.finding == Finding.Reject || r.finding == Finding.Fraud) {
-            _checkRows(caseId, c, s, seat, r);
-        }
-        s.finding = r.finding;
-        s.step = r.step;
+    /// A seat has said what it found; the last one ends the cycle.
+    function _revealed(bytes32 caseId, Case storage c, Seat storage s, Finding finding) internal {
+        if (finding == Finding.None) revert NoFinding();
+        s.finding = finding;
         s.state = SeatState.Revealed;
-        emit Revealed(caseId, seat, msg.sender, r.finding, r.step);
-        (, uint256 committed) = _waiting(caseId);
-        if (committed == 0) _endCycle(caseId, c);
-    }
-
-    function _checkRows(bytes32 caseId, Case storage c, Seat storage s, uint16 seat, Reveal calldata r) private {
-        if (!_fetchSeed(c)) revert IBeacon.SeedExpired(c.beaconTicket, block.number);
-        bool isMatch = r.finding == Finding.Match;
-        uint256 need = TraceLib.ROWS_OPENED;
-        if (r.own.length != need) revert WrongRowCount(r.own.length, need);
-        if (r.theirs.length != (isMatch ? need : 0)) revert WrongRowCount(r.theirs.length, isMatch ? need : 0);
-        if (isMatch) rounds.checkOpening(c.jobId, c.round, c.shard, r.claim);
-        Terms memory t = _terms(c.jobId);
-        for (uint256 i; i < need; ++i) {
-            uint32 step = TraceLib.stepAt(_rowSeed(c.seed, caseId), i, t.innerSteps);
-            bytes32 leaf = TraceLib.auditRowHash(r.own[i].row, caseId, seat, msg.sender, r.salt);
-            if (!TraceLib.isRowOf(s.root, leaf, r.own[i], step, t.innerSteps)) revert WrongRow(step, true);
-            if (!isMatch) continue;
-            leaf = TraceLib.rowHash(r.theirs[i].row);
-            if (!TraceLib.isRowOf(r.claim.traceRoot, leaf, r.theirs[i], step, t.innerSteps))
-                revert WrongRow(step, false);
-            (uint64 own, uint64 theirs) = (r.own[i].row.loss, r.theirs[i].row.loss);
-            if (!TraceLib.isWithin(own, theirs, t.lossTolerance)) {
-                revert LossOutOfTolerance(step, own, theirs, t.lossTolerance);
-            }
-        }
+        if (_countOf(caseId, SeatState.Committed) == 0) _endCycle(caseId, c);
     }
 
     // ---------------------------------------------------------------- time
 
-    /// @inheritdoc IAuditCourt
+    /// @inheritdoc IPanels
     function advance(bytes32 caseId) external {
         Case storage c = _cases[caseId];
         if (c.phase == CasePhase.None || c.phase == CasePhase.Done) revert NoSuchCase(caseId);
@@ -310,12 +302,12 @@ abstract contract Panels is Tickets {
             return;
         }
         if (block.timestamp <= c.phaseEnds) revert PhaseRunning(block.timestamp, c.phaseEnds);
+        if (c.phase == CasePhase.Appealable) return _finish(caseId, c, c.outcome);
         if (c.phase == CasePhase.Committing) {
             _dropSilent(caseId, c, SeatState.Seated);
-            (, uint256 committed) = _waiting(caseId);
-            if (committed > 0) return _startReveal(caseId, c);
+            if (_countOf(caseId, SeatState.Committed) > 0) return _startReveal(caseId, c);
         } else {
-            if (c.demandedAt != 0 && c.openedAt == 0) c.withheld = true;
+            if (c.demandedAt != 0 && !c.opened) c.withheld = true;
             _dropSilent(caseId, c, SeatState.Committed);
         }
         _endCycle(caseId, c);
@@ -326,7 +318,7 @@ abstract contract Panels is Tickets {
         Seat[] storage seats = _seats[caseId];
         for (uint16 i; i < seats.length; ++i) {
             if (seats[i].state != state) continue;
-            uint256 penalty = _slashSeat(caseId, i, _terms(c.jobId).auditFee);
+            uint256 penalty = _slashSeat(caseId, i, _termsOf(c.jobId).fee);
             emit SeatMissed(caseId, i, seats[i].operator, penalty);
             _vacate(seats[i]);
         }
@@ -353,91 +345,150 @@ abstract contract Panels is Tickets {
         _startSeating(c);
     }
 
-    // ---------------------------------------------------------------- shared
+    // ---------------------------------------------------------------- levels
 
-    /// Decide the level: a verdict, or the next level.
-    function _decide(bytes32 caseId) internal virtual;
+    function _decide(bytes32 caseId) private {
+        Case storage c = _cases[caseId];
+        Outcome outcome = _outcomeOf(caseId, c);
+        if (outcome == Outcome.None) return _goOn(caseId, c);
+        if (_appealFees(c, outcome) == 0) return _finish(caseId, c, outcome);
+        c.outcome = outcome;
+        c.phase = CasePhase.Appealable;
+        c.phaseEnds = uint40(block.timestamp + _termsOf(c.jobId).challenge);
+        emit Appealable(caseId, outcome, c.phaseEnds);
+    }
+
+    /// @inheritdoc IPanels
+    function appeal(bytes32 caseId) external {
+        Case storage c = _cases[caseId];
+        _checkPhase(c, CasePhase.Appealable);
+        address owner = registry.ownerFor(msg.sender, SCOPE_CHALLENGE);
+        Outcome against = c.outcome;
+        c.outcome = Outcome.None;
+        emit Appealed(caseId, msg.sender, against);
+        _postBond(caseId, owner, c.level == PANEL_LEVEL ? APPEAL_FEES : CHALLENGE_FEES, against);
+        _goOn(caseId, c);
+    }
+
+    /// Fees of an appeal; 0 where there is none. Three seats that leave work unpaid, and the panel where there are owners
+    /// enough for a larger one.
+    function _appealFees(Case storage c, Outcome outcome) private view returns (uint8) {
+        // Where too few agreed about a checkpoint a larger panel may; a claim that nobody judged is paid.
+        if (outcome == Outcome.Unsampled && c.kind != CaseKind.Checkpoint) return 0;
+        if (c.level == PANEL_LEVEL) return tickets.liveOwners() > _appealPanel ? APPEAL_FEES : 0;
+        return c.level == 2 && outcome == Outcome.Reject ? CHALLENGE_FEES : 0;
+    }
+
+    /// The next seats must not be known while this level judges.
+    function _goOn(bytes32 caseId, Case storage c) private {
+        _pin(c);
+        _startLevel(caseId, c.level + 1);
+    }
+
+    function _finish(bytes32 caseId, Case storage c, Outcome outcome) private {
+        c.phase = CasePhase.Done; // INV-COURT-1
+        c.outcome = outcome;
+        emit VerdictReached(caseId, c.jobId, c.accused, outcome, c.level);
+        _conclude(caseId, c, outcome);
+    }
+
+    // ---------------------------------------------------------------- fees
+
+    /// Frees all seats, slashes those at distance 2 and counts those at distance 0.
+    function _judgeSeats(bytes32 caseId, Outcome outcome) internal returns (uint256 winners) {
+        Seat[] storage seats = _seats[caseId];
+        for (uint16 i; i < seats.length; ++i) {
+            if (seats[i].state != SeatState.Revealed) continue;
+            uint256 distance = _distanceOf(caseId, i, outcome);
+            if (distance == 0) ++winners;
+            if (distance == 2) _slashSeat(caseId, i, seats[i].locked / WRONG_SEAT_DIVISOR);
+            _freeSeat(seats[i]);
+        }
+    }
+
+    function _pull(bytes32 from, bytes32 to, uint256 need, uint256 most) internal returns (uint256 amount) {
+        amount = need < most ? need : most;
+        if (amount > 0) ledger.move(from, to, amount);
+    }
+
+    /// What the case's own pot lacks comes from the court fund.
+    function _pullFromFund(bytes32 caseId, uint256 need) internal {
+        uint256 have = ledger.potOf(caseId);
+        if (need > have) _pull(COURT_FUND, caseId, need - have, ledger.potOf(COURT_FUND));
+    }
+
+    /// A fee for each seat at distance 0, or the pot in equal parts when it is not enough.
+    function _paySeats(bytes32 caseId, Outcome outcome, uint256 winners, uint256 fee) internal {
+        if (winners == 0) return;
+        uint256 part = ledger.potOf(caseId) / winners; // rounded down; the dust stays in the pot for `_conclude`
+        if (part > fee) part = fee;
+        Seat[] storage seats = _seats[caseId];
+        for (uint16 i; i < seats.length; ++i) {
+            if (seats[i].state != SeatState.Revealed || _distanceOf(caseId, i, outcome) != 0) continue;
+            emit SeatPaid(caseId, i, seats[i].operator, part);
+            ledger.credit(caseId, registry.payoutOf(seats[i].operator), part);
+        }
+    }
 
     /// Take `amount` wei of a seat's lock into the case's pot, or what the seat still locks if that is less.
-    function _slashSeat(bytes32 caseId, uint16 seat, uint256 amount) internal returns (uint256) {
+    function _slashSeat(bytes32 caseId, uint16 seat, uint256 amount) private returns (uint256) {
         Seat storage s = _seats[caseId][seat];
         if (amount > s.locked) amount = s.locked;
         s.locked -= uint96(amount);
-        Ticket storage t = _tickets[s.ticket];
-        t.amount -= uint96(amount);
-        t.used -= uint96(amount);
         emit SeatSlashed(caseId, seat, s.owner, amount);
-        vault.slash(_ticketLock(s.ticket), amount, 0, caseId);
+        tickets.slash(s.ticket, amount, caseId);
         return amount;
     }
 
     /// Give a seat's lock back to its ticket.
-    function _freeSeat(Seat storage s) internal {
-        _tickets[s.ticket].used -= s.locked; // INV-CASE-3
-        s.locked = 0;
+    function _freeSeat(Seat storage s) private {
+        uint256 amount = s.locked;
+        s.locked = 0; // INV-CASE-3
+        tickets.vacate(s.ticket, amount);
     }
 
-    function _terms(bytes32 jobId) internal view returns (Terms memory) {
-        return market.termsOf(jobId);
+    // ---------------------------------------------------------------- views and checks
+
+    /// @inheritdoc IPanels
+    function caseOf(bytes32 caseId) external view returns (Case memory, Seat[] memory) {
+        return (_cases[caseId], _seats[caseId]);
     }
 
-    function _seatLock(bytes32 jobId) internal view returns (uint256) {
-        return SEAT_LOCK_REWARDS * _terms(jobId).rewardPerShard;
+    /// @inheritdoc IPanels
+    function bondsOf(bytes32 caseId) external view returns (Bond[] memory) {
+        return _bonds[caseId];
     }
 
-    /// Seats that have not committed, and seats that have committed and not revealed.
-    function _waiting(bytes32 caseId) private view returns (uint256 seated, uint256 committed) {
+    function _termsOf(bytes32 jobId) internal view returns (CourtTerms memory) {
+        return market.courtTermsOf(jobId);
+    }
+
+    function _countOf(bytes32 caseId, SeatState state) internal view returns (uint256 count) {
         Seat[] storage seats = _seats[caseId];
-        for (uint256 i; i < seats.length; ++i) {
-            if (seats[i].state == SeatState.Seated) ++seated;
-            if (seats[i].state == SeatState.Committed) ++committed;
-        }
+        for (uint256 i; i < seats.length; ++i) if (seats[i].state == state) ++count;
     }
 
-    function _isSeated(bytes32 caseId, address operator) private view returns (bool) {
-        Seat[] storage seats = _seats[caseId];
-        for (uint256 i; i < seats.length; ++i) {
-            if (seats[i].operator == operator && seats[i].state == SeatState.Committed) return true;
-        }
-        return false;
-    }
-
-    function _claimOf(Case storage c) internal view returns (Claim memory claim) {
-        (claim, ) = rounds.claimOf(c.jobId, c.round, c.shard);
-    }
-
-    function _checkPhase(Case storage c, CasePhase need) private view {
+    function _checkPhase(Case storage c, CasePhase need) internal view {
         if (c.phase != need) revert WrongPhase(uint8(c.phase), uint8(need));
         if (block.timestamp > c.phaseEnds) revert PhaseOver(block.timestamp, c.phaseEnds);
     }
 
-    function _checkSeat(
+    /// The caller's seat, if it is its turn.
+    function _seatOf(
         bytes32 caseId,
         Case storage c,
         uint16 seat,
-        CasePhase phase
-    ) private view returns (Seat storage s) {
+        CasePhase phase,
+        SeatState state
+    ) internal view returns (Seat storage s) {
         _checkPhase(c, phase);
         if (seat >= _seats[caseId].length) revert NotTheSeat(msg.sender, address(0));
         s = _seats[caseId][seat];
         if (s.operator != msg.sender) revert NotTheSeat(msg.sender, s.operator);
+        if (s.state != state) revert SeatDone(seat);
     }
 
-    /// @inheritdoc IAuditCourt
-    function stepsOf(bytes32 caseId) external view returns (uint32[3] memory steps) {
-        Case storage c = _cases[caseId];
-        if (c.phase != CasePhase.Revealing) revert WrongPhase(uint8(c.phase), uint8(CasePhase.Revealing));
-        bytes32 seed = c.seed != 0 ? c.seed : beacon.seedOf(c.beaconTicket);
-        uint256 innerSteps = _terms(c.jobId).innerSteps;
-        for (uint256 i; i < 3; ++i) steps[i] = TraceLib.stepAt(_rowSeed(seed, caseId), i, innerSteps);
-    }
-
-    function _rowSeed(bytes32 seed, bytes32 caseId) internal pure returns (bytes32) {
-        return keccak256(abi.encode(seed, caseId));
-    }
-
-    /// @inheritdoc IAuditCourt
-    function caseIdOf(bytes32 jobId, uint32 round, uint16 shard) public pure returns (bytes32) {
-        return keccak256(abi.encode("case", jobId, round, shard));
+    function _bondId(bytes32 caseId, uint256 index) private pure returns (bytes32) {
+        return keccak256(abi.encode("bond", caseId, index));
     }
 }

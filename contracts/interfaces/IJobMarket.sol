@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.30;
 
-import {Terms, Preset, JobStatus, PauseReason} from "../types/Types.sol";
+import {CourtTerms, Terms, Preset, JobStatus, PauseReason} from "../types/Types.sol";
 
 /// Jobs: who pays for what, and what is left.
 interface IJobMarket {
@@ -18,6 +18,7 @@ interface IJobMarket {
     event JobCancelled(bytes32 indexed jobId);
     event JobRefunded(bytes32 indexed jobId, address indexed poster, uint256 amount);
     event JobClosed(bytes32 indexed jobId);
+    event JobCalibrated(bytes32 indexed jobId, bytes32 record);
     event PostingAllowed(bool allowed);
 
     error JobExists(bytes32 jobId);
@@ -29,6 +30,10 @@ interface IJobMarket {
     error BadPreset();
     error PostingPaused();
     error NotTheGuardian(address caller);
+    error AmountTooLarge(uint256 have, uint256 most);
+    error ZeroRecord();
+    error AlreadyCalibrated(bytes32 jobId, bytes32 record);
+    error RoundsUnsettled(bytes32 jobId, uint256 unsettled);
     error SeedTooLong(uint256 have, uint256 most);
 
     /// Post a job and escrow `deposit` wei of the caller's tokens in one transaction. Anyone; needs an allowance.
@@ -43,6 +48,23 @@ interface IJobMarket {
 
     /// Add `amount` wei of the caller's tokens to a job's escrow. Anyone, until the job is cancelled or closed.
     function fund(bytes32 jobId, uint256 amount) external;
+
+    /// `post` with an allowance that the caller signed for the reward ledger and `deposit` wei (EIP-2612), until
+    /// `deadline`. Only the caller's own permit is used. Front-running: whoever uses the permit first changes nothing,
+    /// because the allowance is then there; with neither, it reverts as the token does.
+    function postWithPermit(
+        Terms calldata terms,
+        bytes32 salt,
+        uint256 deposit,
+        string calldata seed,
+        uint256 deadline,
+        uint8 v,
+        bytes32 r,
+        bytes32 s
+    ) external returns (bytes32 jobId);
+
+    /// `fund` with an allowance that the caller signed, as `postWithPermit` takes it.
+    function fundWithPermit(bytes32 jobId, uint256 amount, uint256 deadline, uint8 v, bytes32 r, bytes32 s) external;
 
     /// Open no further round until `resume`. Poster only.
     function pause(bytes32 jobId) external;
@@ -61,14 +83,24 @@ interface IJobMarket {
     /// row, or no progress for the preset's time. The rest is credited to the poster. Anyone.
     function close(bytes32 jobId) external;
 
+    /// Attach the digest of a calibration record to a job, once: from then on verdicts may slash where the preset asks for
+    /// one. Poster only, while no round is unsettled, so that nobody's bond changes its meaning while it is locked.
+    function calibrate(bytes32 jobId, bytes32 record) external;
+
     /// Allow or forbid *new* jobs; touches nothing that exists. Guardian only.
     function allowPosting(bool allowed) external;
 
     /// The terms as posted; they never change.
     function termsOf(bytes32 jobId) external view returns (Terms memory);
 
+    /// The part of the terms that courts go by.
+    function courtTermsOf(bytes32 jobId) external view returns (CourtTerms memory);
+
     /// Who posted the job, and gets what is left.
     function posterOf(bytes32 jobId) external view returns (address);
+
+    /// The digest of the job's calibration record; zero without one.
+    function calibrationOf(bytes32 jobId) external view returns (bytes32 record);
 
     /// The address where spec, genesis and data can be fetched first.
     function seedOf(bytes32 jobId) external view returns (string memory);

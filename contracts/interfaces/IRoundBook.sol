@@ -38,6 +38,13 @@ interface IRoundBook {
     event Tallied(bytes32 indexed jobId, uint32 indexed round, uint256 bitmap);
     event RoundClosed(bytes32 indexed jobId, uint32 indexed round, uint256 acceptedMap, bytes32 next);
     event RoundVoided(bytes32 indexed jobId, uint32 indexed round);
+    event CheckpointReplaced(
+        bytes32 indexed jobId,
+        uint32 indexed round,
+        uint256 acceptedMap,
+        bytes32 next,
+        bool convicted
+    );
     event DrawPinned(bytes32 indexed jobId, uint32 indexed round, uint256 beaconTicket);
     event Drawn(bytes32 indexed jobId, uint32 indexed round, bytes32 seed, uint256 sampledMap);
     event ClaimSettled(
@@ -71,10 +78,10 @@ interface IRoundBook {
     error ZeroDigest();
     error NothingDue(RoundStatus status);
     error NothingToSettle();
-    error NotClosed(bytes32 jobId, uint32 round);
     error AlreadyDrawn(bytes32 jobId, uint32 round);
     error WrongOpening(bytes32 have, bytes32 need);
-    error NotTheCourt(address caller);
+    error NotACourt(address caller);
+    error WrongBase(bytes32 have, bytes32 need);
 
     /// Open the job's next round: reserves its pay. Anyone, once the previous round is closed or void.
     function open(bytes32 jobId) external returns (uint32 round);
@@ -85,26 +92,42 @@ interface IRoundBook {
     /// `probationSlots`. A shard whose holder lapsed is open to other owners, and charges the lapse.
     function claim(bytes32 jobId, uint32 round, uint16[] calldata shards) external;
 
-    /// Commit to a result before the claim's deadline. The claimant only; the commitment binds it to this claim, so
-    /// a copy of the values is worthless to anyone else. Seals the round when it is the last shard.
-    function commit(bytes32 jobId, uint32 round, uint16 shard, ClaimOpening calldata opening) external;
+    /// Commit to a result before the claim's deadline. The claimant only. Names the base that it was trained from, so that
+    /// a transaction which outlives a reorganisation commits to nothing else; the commitment binds it to this claim, so a
+    /// copy of the values is worthless to anyone else. Seals the round when it is the last shard.
+    function commit(bytes32 jobId, uint32 round, uint16 shard, bytes32 base, ClaimOpening calldata opening) external;
 
-    /// Say which payloads count and which checkpoint follows, with the weight of the caller's commitments. Once in
-    /// each attest window. In the second one the bitmap is fixed. More than 2/3 of all weight on one pair (first
-    /// window) or 1/2 on one digest (second) closes the round at once.
-    function attest(bytes32 jobId, uint32 round, uint256 bitmap, bytes32 next) external;
+    /// Say which payloads count and which checkpoint follows from `base`, with the weight of all commitments of the
+    /// caller's owner. An operator that may train; once in each attest window for an owner, whichever of its operators
+    /// speaks. In the second window the bitmap is fixed. More than 2/3 of all weight on one pair (first window) or 1/2 on
+    /// one digest (second) closes the round at once. Puts the bonds of the owner's claims in this round behind it.
+    function attest(bytes32 jobId, uint32 round, bytes32 base, uint256 bitmap, bytes32 next) external;
 
     /// Do what time demands: seal or extend or void an ended round, tally the first attest window, close or void after
     /// the second. Anyone; `NothingDue` otherwise.
     function advance(bytes32 jobId, uint32 round) external;
 
     /// Draw the sample of a closed round: every accepted claim made on probation and a uniform share of the rest.
-    /// Anyone, once the beacon that was pinned at the close speaks; pins again when it was missed.
+    /// Anyone, once the beacon that was pinned at the close speaks; pins again when it was missed. Where a court put
+    /// claims back into the bitmap it is pinned and drawn once more, for them.
     function draw(bytes32 jobId, uint32 round) external;
 
-    /// Settle shards whose fate is decided: pay, free locks, charge lapses. Anyone. Skips what is not decided yet and
-    /// what is settled; reverts with `NothingToSettle` if that is everything.
+    /// Settle shards whose fate is decided: pay, free locks, charge lapses, slash who attested to a false checkpoint.
+    /// Anyone. A commitment's fate is decided once its case is done, its challenge window is over and no checkpoint up to
+    /// its round's own can be challenged; in an orphaned round once nobody judges its checkpoint. Skips what is not
+    /// decided yet and what is settled; reverts with `NothingToSettle` if that is everything. Counts at most 64 rounds as
+    /// final on the way to this one; a call that settles nothing but has more to count succeeds, and the next one goes on
+    /// from there.
     function settle(bytes32 jobId, uint32 round, uint16[] calldata shards) external;
+
+    /// Put another checkpoint in the place of the one that a round ended in; everything built on that is orphaned: locks
+    /// and reservations return. With `convict`, those who attested to it lose the bonds of their claims in this round when
+    /// it is settled. The checkpoint court only.
+    function replaceCheckpoint(bytes32 jobId, uint32 round, uint256 bitmap, bytes32 digest, bool convict) external;
+
+    /// Take up to `wanted` slots of three fees each of a round's reserve that its sample, drawn or to be drawn, does not
+    /// need. The courts only.
+    function takeReserve(bytes32 jobId, uint32 round, uint16 wanted) external returns (uint16 granted);
 
     /// Slash a claim's whole bond into a pot of the ledger. The court only.
     function slashBond(bytes32 jobId, uint32 round, uint16 shard, bytes32 pot) external returns (uint256 amount);
@@ -124,8 +147,17 @@ interface IRoundBook {
     /// The agreed digest of a checkpoint; number 0 is the genesis. Zero while unknown.
     function checkpointOf(bytes32 jobId, uint32 number) external view returns (bytes32 digest);
 
-    /// How many of this operator's commitments a round holds, and whether it attested in the current window.
+    /// How many commitments of this operator's owner a round holds, and whether it attested in the current window.
     function weightOf(bytes32 jobId, uint32 round, address operator) external view returns (uint256, bool attested);
+
+    /// Whether an owner's last attestation is the pair that the round closed with.
+    function attestedTo(bytes32 jobId, uint32 round, address owner) external view returns (bool);
+
+    /// Whether the round is closed or void, rests on nothing that was replaced, and its challenge window runs.
+    function isChallengeable(bytes32 jobId, uint32 round) external view returns (bool);
+
+    /// Whether a checkpoint that the round was built on was replaced.
+    function isOrphaned(bytes32 jobId, uint32 round) external view returns (bool);
 
     /// Claims of an owner in a round; one that lapsed counts until the lapse is charged, by the next claimant of its
     /// shard or by `settle`.

@@ -5,7 +5,14 @@ pragma solidity 0.8.30;
 library Sampling {
     /// How many bits are set.
     function count(uint256 map) internal pure returns (uint256 n) {
-        for (; map != 0; map &= map - 1) ++n;
+        if (map == type(uint256).max) return 256; // does not fit the byte that the sums end in
+        uint256 ones = type(uint256).max;
+        unchecked {
+            map -= (map >> 1) & (ones / 3); // sums of 2 bits
+            map = (map & (ones / 5)) + ((map >> 2) & (ones / 5)); // of 4
+            map = (map + (map >> 4)) & (ones / 17); // of 8
+            return (map * (ones / 255)) >> 248; // all bytes added up in the highest
+        }
     }
 
     /// ceil(count * bps / 10000).
@@ -17,7 +24,7 @@ library Sampling {
     /// is equally likely up to the bias of one modulus over 2^256.
     function choose(uint256 map, uint256 wanted, bytes32 seed) internal pure returns (uint256 chosen) {
         uint256 left = count(map);
-        for (uint256 i; wanted > 0; ++i) {
+        for (uint256 i; wanted > 0 && left > 0; ++i) {
             uint256 bit = 1 << i;
             if (map & bit == 0) continue;
             if (uint256(keccak256(abi.encode(seed, "sample", i))) % left < wanted) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.30;
 
-import {Terms, Windows, Preset} from "../types/Types.sol";
+import {Preset, SEATS_RESERVED, SEAT_LOCK_REWARDS, Terms, Windows} from "../types/Types.sol";
 import {Sampling} from "./Sampling.sol";
 
 /// Which terms a job may have, and what a round of it reserves.
@@ -10,7 +10,6 @@ library TermsLib {
     uint32 internal constant MOST_WINDOW = 30 days; // a lock never lasts longer than a few windows
     uint256 internal constant MOST_FEE_REWARDS = 10; // so a silent seat loses at most a quarter of its lock
     uint32 internal constant MOST_INNER_STEPS = 1_024; // a demanded trace is opened in one transaction: 7.3 k gas a row
-    uint256 internal constant SEATS_RESERVED = 3; // audit fees held for each sampled claim
     uint32 internal constant LOSS_TOLERANCE_FP32 = 5_000; // 5e-6
     uint32 internal constant LOSS_TOLERANCE_BF16 = 2_000_000; // 2e-3
     uint32 internal constant WIDEST_TOLERANCE = 50_000_000; // 5e-2: wider would accept other data
@@ -18,6 +17,7 @@ library TermsLib {
     error ZeroDigest();
     error ZeroRounds();
     error ZeroReward();
+    error RewardTooLarge(uint256 have, uint256 most);
     error ZeroWindow();
     error InnerStepsOutOfRange(uint256 have, uint256 least, uint256 most);
     error ShardsOutOfRange(uint256 have, uint256 least, uint256 most);
@@ -38,6 +38,9 @@ library TermsLib {
         if (t.specDigest == 0 || t.genesisDigest == 0) revert ZeroDigest();
         if (t.rounds == 0) revert ZeroRounds();
         if (t.rewardPerShard == 0) revert ZeroReward();
+        // Every ticket fits a seat of every job: nobody chooses a panel by the price of its work.
+        uint256 mostReward = p.ticket / SEAT_LOCK_REWARDS;
+        if (t.rewardPerShard > mostReward) revert RewardTooLarge(t.rewardPerShard, mostReward);
         if (t.innerSteps < 3 || t.innerSteps > MOST_INNER_STEPS) {
             revert InnerStepsOutOfRange(t.innerSteps, 3, MOST_INNER_STEPS);
         }
@@ -86,11 +89,14 @@ library TermsLib {
         uint32[7] memory all = [w.train, w.round, w.attest, w.challenge, w.auditCommit, w.auditReveal, w.demand];
         for (uint256 i; i < all.length; ++i) {
             if (all[i] == 0) revert ZeroWindow();
+            if (all[i] < p.minWindow) revert WindowTooShort(all[i], p.minWindow);
             if (all[i] > MOST_WINDOW) revert WindowTooLong(all[i], MOST_WINDOW);
         }
         // Seats are drawn without being asked and pay for silence: an audit has at least the time of the work itself,
         // and a reveal the time in which the operator may still open its trace.
         if (w.auditCommit < w.train) revert WindowTooShort(w.auditCommit, w.train);
+        // In the challenge window silence decides, too: about a doubt, a demand, an appeal.
+        if (w.challenge < p.minDemand) revert WindowTooShort(w.challenge, p.minDemand);
         if (w.auditReveal < p.minDemand) revert WindowTooShort(w.auditReveal, p.minDemand);
         if (w.demand < p.minDemand) revert DemandTooShort(w.demand, p.minDemand);
     }

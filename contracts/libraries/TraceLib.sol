@@ -82,7 +82,7 @@ library TraceLib {
     }
 
     /// |a - b| <= tolerance * max(a, b), tolerance in units of 1e-9; exact.
-    function isWithin(uint64 a, uint64 b, uint32 tolerance) internal pure returns (bool) {
+    function isWithin(uint64 a, uint64 b, uint256 tolerance) internal pure returns (bool) {
         (uint256 high, uint256 low) = a > b ? (a, b) : (b, a);
         return (high - low) * FIXED_POINT <= high * tolerance;
     }

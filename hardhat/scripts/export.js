@@ -1,4 +1,5 @@
-// Copies ABI and bytecode of our contracts into the Python package; --check fails when the committed files are stale.
+// Copies ABI, bytecode and the places of immutables (each 32 bytes) of our contracts into the Python package; --check
+// fails when the committed files are stale.
 import fs from "node:fs";
 import path from "node:path";
 
@@ -12,9 +13,13 @@ function collect(folder) {
     const file = path.join(folder, entry.name);
     if (entry.isDirectory()) collect(file);
     else if (entry.name.endsWith(".json")) {
-      const { contractName, abi, bytecode } = JSON.parse(fs.readFileSync(file, "utf8"));
+      const { contractName, abi, bytecode, deployedBytecode, immutableReferences } = JSON.parse(
+        fs.readFileSync(file, "utf8"),
+      );
       if (bytecode === "0x") continue; // interfaces and internal libraries
-      wanted.set(entry.name, JSON.stringify({ contractName, abi, bytecode }, null, 1) + "\n");
+      const immutables = Object.values(immutableReferences).map((places) => places.map(({ start }) => start));
+      const kept = { contractName, abi, bytecode, deployedBytecode, immutables };
+      wanted.set(entry.name, JSON.stringify(kept, null, 1) + "\n");
     }
   }
 }

@@ -4,9 +4,9 @@ pragma solidity 0.8.30;
 import {World} from "./World.sol";
 import {IBeacon} from "../contracts/interfaces/IBeacon.sol";
 import {IRoundBook} from "../contracts/interfaces/IRoundBook.sol";
-import {ClaimStatus, Draw, Finding, JobStatus, Round, RoundStatus, Terms} from "../contracts/types/Types.sol";
+import {ClaimOpening, ClaimStatus, Draw, Round, RoundStatus, Terms} from "../contracts/types/Types.sol";
 
-/// Attest, tally, close, draw, settle: INV-ROUND-3 to -5.
+/// Attest, tally, close, draw: INV-ROUND-3.
 contract AttestTest is World {
     bytes32 private constant NEXT = keccak256("next");
     bytes32 private constant OTHER = keccak256("other");
@@ -18,7 +18,7 @@ contract AttestTest is World {
     }
 
     function refusedAttest(uint256 actor, uint32 round, uint256 map, bytes32 next, bytes memory error) private {
-        bytes memory data = abi.encodeCall(rounds.attest, (jobId, round, map, next));
+        bytes memory data = abi.encodeCall(rounds.attest, (jobId, round, baseOf(round), map, next));
         refused(actors[actor].operator, address(rounds), data, error);
     }
 
@@ -102,6 +102,47 @@ contract AttestTest is World {
         rounds.advance(jobId, round);
         expect(round, RoundStatus.Void);
         eq(rounds.checkpointOf(jobId, 1), 0, "no checkpoint");
+    }
+
+    function test_an_attestation_names_the_base_that_it_follows_from() public {
+        uint32 round = fullRound();
+        bytes32 base = keccak256("genesis");
+        bytes memory data = abi.encodeCall(rounds.attest, (jobId, round, OTHER, 63, NEXT));
+        bytes memory error = abi.encodeWithSelector(IRoundBook.WrongBase.selector, OTHER, base);
+        refused(actors[0].operator, address(rounds), data, error);
+        vm.prank(actors[0].operator);
+        rounds.attest(jobId, round, base, 63, NEXT);
+    }
+
+    /// Two of its shards were committed by one of its operators each; either speaks for both, once.
+    function test_an_owner_attests_once_with_all_its_weight_through_any_of_its_operators() public {
+        address second = vm.addr(99);
+        register(actors[0], second, 99);
+        uint32 round = rounds.open(jobId);
+        claim(0, round, 0);
+        commit(0, round, 0);
+        vm.prank(second);
+        rounds.claim(jobId, round, one(1));
+        (ClaimOpening memory o, bytes32 base) = (openingOf(round, 1), baseOf(round));
+        vm.prank(second);
+        rounds.commit(jobId, round, 1, base, o);
+        claim(2, round, 2);
+        commit(2, round, 2);
+        pass(121);
+        rounds.advance(jobId, round);
+        (uint256 weight, bool attested) = rounds.weightOf(jobId, round, second);
+        yes(weight == 2 && !attested, "the owner's");
+        vm.prank(second);
+        rounds.attest(jobId, round, base, 7, NEXT);
+        expect(round, RoundStatus.Sealed); // two thirds are not more than two thirds
+        (, attested) = rounds.weightOf(jobId, round, actors[0].operator);
+        yes(attested, "for the owner");
+        bytes memory error = abi.encodeWithSelector(IRoundBook.AlreadyAttested.selector, actors[0].operator);
+        refusedAttest(0, round, 7, NEXT, error);
+        attest(2, round, 7, NEXT);
+        expect(round, RoundStatus.Closed);
+        yes(rounds.attestedTo(jobId, round, actors[0].owner), "its vote");
+        yes(!rounds.attestedTo(jobId, round, actors[1].owner), "who said nothing");
     }
 
     // ---------------------------------------------------------------- second window
@@ -195,7 +236,12 @@ contract AttestTest is World {
     function test_the_sample_is_drawn_from_a_block_after_the_close() public {
         uint32 round = fullRound();
         bytes memory data = abi.encodeCall(rounds.draw, (jobId, round));
-        refused(POSTER, address(rounds), data, abi.encodeWithSelector(IRoundBook.NotClosed.selector, jobId, round));
+        bytes memory error = abi.encodeWithSelector(
+            IRoundBook.WrongRoundStatus.selector,
+            RoundStatus.Sealed,
+            RoundStatus.Closed
+        );
+        refused(POSTER, address(rounds), data, error);
         close(round, 63);
         refused(POSTER, address(rounds), data, IBeacon.SeedNotReady.selector);
         mine(1);
@@ -243,88 +289,5 @@ contract AttestTest is World {
 
     function bits(uint256 map) private pure returns (uint256 n) {
         for (; map != 0; map &= map - 1) ++n;
-    }
-
-    // ---------------------------------------------------------------- settle
-
-    function test_unsampled_work_is_paid_after_the_challenge_window_and_once() public {
-        graduate();
-        Terms memory t = terms();
-        t.auditRateBps = 2_000;
-        post(t, 1);
-        uint32 round = fullRound();
-        close(round, 63);
-        uint256 end = clock() + 30;
-        draw(round);
-        uint256 sampled = rounds.drawOf(jobId, round).sampledMap;
-        eq(bits(sampled), 2, "20 % of six, rounded up");
-        passTo(end);
-        bytes memory data = abi.encodeCall(rounds.settle, (jobId, round, range(0, 6)));
-        refused(POSTER, address(rounds), data, IRoundBook.NothingToSettle.selector);
-        pass(1);
-        rounds.settle(jobId, round, range(0, 6));
-        for (uint16 s; s < 6; ++s) {
-            bool waits = (sampled >> s) & 1 == 1;
-            uint256 paid = credit(s);
-            yes(waits == (claimStatus(round, s) == ClaimStatus.Accepted), "the sampled ones wait");
-            vm.prank(POSTER);
-            (bool again, ) = address(rounds).call(abi.encodeCall(rounds.settle, (jobId, round, one(s))));
-            yes(!again && credit(s) == paid, "INV-ROUND-4");
-            if (waits) judge(convene(round, s), say(Finding.Match));
-        }
-        rounds.settle(jobId, round, range(0, 6));
-        expect(round, RoundStatus.Settled);
-        eq(pot(round), 0, "INV-ROUND-5");
-        // six rewards and two seats are spent, the rest is back
-        eq(ledger.potOf(jobId), reservation(t) - 6 * t.rewardPerShard - 2 * uint256(t.auditFee), "escrow");
-        checkConservation();
-    }
-
-    function test_a_shard_named_twice_is_settled_once() public {
-        uint32 round = rounds.open(jobId);
-        for (uint16 s; s < 3; ++s) {
-            claim(s, round, s);
-            commit(s, round, s);
-        }
-        pass(121);
-        rounds.advance(jobId, round);
-        close(round, 7);
-        uint16[] memory shards = new uint16[](2);
-        (shards[0], shards[1]) = (5, 5);
-        rounds.settle(jobId, round, shards);
-        (Round memory r, ) = rounds.roundOf(jobId, round);
-        eq(r.resolved, 1, "one shard");
-        bytes memory error = abi.encodeWithSelector(IRoundBook.NoSuchShard.selector, 6, 6);
-        refused(POSTER, address(rounds), abi.encodeCall(rounds.settle, (jobId, round, one(6))), error);
-    }
-
-    function test_excluded_work_is_unpaid_and_its_bond_returns() public {
-        uint32 round = fullRound();
-        close(round, 31);
-        draw(round);
-        eq(rounds.drawOf(jobId, round).sampledMap, 31, "what is excluded is not sampled");
-        pass(31);
-        rounds.settle(jobId, round, one(5));
-        eq(uint8(claimStatus(round, 5)), uint8(ClaimStatus.Unpaid), "unpaid");
-        eq(credit(5), 0, "no reward");
-        eq(vault.lockedOf(actors[5].owner), TICKET, "bond");
-        eq(vault.balanceOf(actors[5].owner), STAKE, "whole");
-    }
-
-    function test_nothing_is_settled_before_the_round_closes_or_the_sample_is_drawn() public {
-        uint32 round = fullRound();
-        bytes memory data = abi.encodeCall(rounds.settle, (jobId, round, range(0, 6)));
-        refused(POSTER, address(rounds), data, IRoundBook.WrongRoundStatus.selector);
-        close(round, 63);
-        pass(1_000);
-        refused(POSTER, address(rounds), data, IRoundBook.NothingToSettle.selector);
-        (JobStatus status, ) = market.statusOf(jobId);
-        yes(status == JobStatus.Ready, "and the job goes on");
-    }
-
-    function test_only_the_court_slashes_a_bond() public {
-        uint32 round = fullRound();
-        bytes memory data = abi.encodeCall(rounds.slashBond, (jobId, round, 0, bytes32(0)));
-        refused(POSTER, address(rounds), data, abi.encodeWithSelector(IRoundBook.NotTheCourt.selector, POSTER));
     }
 }

@@ -24,6 +24,7 @@ interface Vm {
     function warp(uint256 time) external;
     function roll(uint256 height) external;
     function chainId(uint256 id) external;
+    function etch(address target, bytes calldata code) external;
     function assume(bool condition) external pure;
     function expectRevert() external;
     function expectRevert(bytes4 selector) external;
@@ -33,6 +34,9 @@ interface Vm {
     function computeCreateAddress(address deployer, uint256 nonce) external pure returns (address);
     function getNonce(address account) external view returns (uint64);
     function getCode(string calldata name) external view returns (bytes memory);
+    function readFile(string calldata path) external view returns (string memory text);
+    function parseJsonUint(string calldata json, string calldata key) external pure returns (uint256);
+    function parseJsonBool(string calldata json, string calldata key) external pure returns (bool);
     function snapshotState() external returns (uint256 id);
     function revertToState(uint256 id) external returns (bool);
     function recordLogs() external;

@@ -3,6 +3,7 @@ pragma solidity 0.8.30;
 
 import {World} from "./World.sol";
 import {IAuditCourt} from "../contracts/interfaces/IAuditCourt.sol";
+import {IPanels} from "../contracts/interfaces/IPanels.sol";
 import {IOperatorRegistry} from "../contracts/interfaces/IOperatorRegistry.sol";
 import {IStakeVault} from "../contracts/interfaces/IStakeVault.sol";
 import {CasePhase, ClaimStatus, Finding, Outcome, Seat, Terms} from "../contracts/types/Types.sol";
@@ -50,10 +51,7 @@ contract ChallengeTest is World {
         passTo(closedAt + 30);
         challenge();
         eq(vault.lockedOf(actors[8].owner), BOND, "seven fees");
-        bytes memory error = abi.encodeWithSelector(
-            IAuditCourt.CaseExists.selector,
-            court.caseIdOf(jobId, round, shard)
-        );
+        bytes memory error = abi.encodeWithSelector(IPanels.CaseExists.selector, court.caseIdOf(jobId, round, shard));
         refusedChallenge(actors[7].operator, shard, error);
     }
 
@@ -87,7 +85,7 @@ contract ChallengeTest is World {
     }
 
     function test_the_panel_is_drawn_after_the_challenge_and_leaves_both_parties_out() public {
-        enroll(actors[8], TICKET);
+        enroll(actors[8], TICKETS);
         bytes32 caseId = challenge();
         seatAll(caseId);
         Seat[] memory seats = seatsOf(caseId);
@@ -98,16 +96,18 @@ contract ChallengeTest is World {
         }
     }
 
-    function test_a_failed_challenge_pays_the_seats_and_the_accused() public {
+    function test_a_failed_challenge_pays_the_seats_and_the_fund_and_not_the_accused() public {
         bytes32 caseId = challenge();
-        uint256 had = credit(shard);
+        (uint256 had, uint256 fund) = (credit(shard), ledger.potOf(keccak256("court fund")));
         judge(caseId, say(5, 4, Finding.Match, Finding.Fraud));
         eq(uint8(outcomeOf(caseId)), uint8(Outcome.Match), "it stands");
         eq(vault.balanceOf(actors[8].owner), STAKE - BOND, "the bond is lost");
-        eq(credit(shard) - had, BOND + 10 * TOKEN - 4 * FEE, "what the four seats left, and the wrong one's quarter");
+        uint256 left = BOND + 10 * TOKEN - 4 * FEE;
+        eq(ledger.potOf(keccak256("court fund")) - fund, left, "what the four seats left, and the wrong one's quarter");
         eq(ledger.potOf(caseId), 0, "INV-COURT-3");
+        finalise(round);
         rounds.settle(jobId, round, one(shard));
-        eq(credit(shard) - had, BOND + 11 * TOKEN - 4 * FEE, "and the reward");
+        eq(credit(shard) - had, TOKEN, "the reward");
         checkConservation();
     }
 
@@ -117,6 +117,7 @@ contract ChallengeTest is World {
         eq(uint8(outcomeOf(caseId)), uint8(Outcome.Fraud), "fraud");
         eq(vault.freeOf(actors[8].owner), STAKE, "whole and free");
         eq(credit(8), (25 * TOKEN * 30) / 100 / 5, "four seats and the challenger");
+        finalise(round);
         rounds.settle(jobId, round, one(shard));
         yes(claimStatus(round, shard) == ClaimStatus.Unpaid, "unpaid");
         checkConservation();
@@ -170,9 +171,10 @@ contract ChallengeTest is World {
         uint256 accused = credit(shard) + vault.balanceOf(actors[shard].owner);
         bytes32 caseId = challenge();
         judge(caseId, say(5, Finding.Match));
+        finalise(round);
         rounds.settle(jobId, round, one(shard));
         uint256 now_ = credit(shard) + vault.balanceOf(actors[shard].owner);
-        eq(now_ - accused, TOKEN + 2 * FEE, "the accused gains two fees beside its reward");
+        eq(now_ - accused, TOKEN, "the accused has its reward, and nothing of it");
         eq(STAKE - vault.balanceOf(actors[8].owner), 7 * FEE, "the challenger loses seven");
     }
 }

@@ -3,11 +3,13 @@ pragma solidity 0.8.30;
 
 import {Base} from "./Base.sol";
 import {IAuditCourt} from "../contracts/interfaces/IAuditCourt.sol";
+import {ICheckpointCourt} from "../contracts/interfaces/ICheckpointCourt.sol";
 import {IJobMarket} from "../contracts/interfaces/IJobMarket.sol";
 import {IOperatorRegistry} from "../contracts/interfaces/IOperatorRegistry.sol";
 import {IRewardLedger} from "../contracts/interfaces/IRewardLedger.sol";
 import {IRoundBook} from "../contracts/interfaces/IRoundBook.sol";
 import {IStakeVault} from "../contracts/interfaces/IStakeVault.sol";
+import {ITicketBook} from "../contracts/interfaces/ITicketBook.sol";
 import {BlockhashBeacon} from "../contracts/beacons/BlockhashBeacon.sol";
 import {DevToken} from "../contracts/dev/DevToken.sol";
 import {Addresses, Preset, Terms, Windows} from "../contracts/types/Types.sol";
@@ -23,7 +25,9 @@ abstract contract Deployment is Base {
     IOperatorRegistry internal registry;
     IJobMarket internal market;
     IRoundBook internal rounds;
+    ITicketBook internal tickets;
     IAuditCourt internal court;
+    ICheckpointCourt internal checkpoints;
 
     function deploy() internal {
         deploy(address(new DevToken()), preset());
@@ -43,42 +47,56 @@ abstract contract Deployment is Base {
             registry: vm.computeCreateAddress(address(this), nonce + 2),
             market: vm.computeCreateAddress(address(this), nonce + 3),
             rounds: vm.computeCreateAddress(address(this), nonce + 4),
-            court: vm.computeCreateAddress(address(this), nonce + 5)
+            tickets: vm.computeCreateAddress(address(this), nonce + 5),
+            court: vm.computeCreateAddress(address(this), nonce + 6),
+            checkpoints: vm.computeCreateAddress(address(this), nonce + 7)
         });
         vault = IStakeVault(create("StakeVault.sol", abi.encode(a)));
         ledger = IRewardLedger(create("RewardLedger.sol", abi.encode(a)));
         registry = IOperatorRegistry(create("OperatorRegistry.sol", ""));
         market = IJobMarket(create("JobMarket.sol", abi.encode(a, p)));
         rounds = IRoundBook(create("RoundBook.sol", abi.encode(a)));
+        tickets = ITicketBook(create("TicketBook.sol", abi.encode(a, p)));
         court = IAuditCourt(create("AuditCourt.sol", abi.encode(a, p)));
-        eq(address(court), a.court, "predicted address of the court");
+        checkpoints = ICheckpointCourt(create("CheckpointCourt.sol", abi.encode(a, p)));
+        eq(address(checkpoints), a.checkpoints, "predicted address of the last contract");
     }
 
     /// From the compiled artifact: the tests need not be compiled together with what they test.
     function create(string memory name, bytes memory arguments) internal returns (address at) {
         bytes memory code = bytes.concat(vm.getCode(name), arguments);
-        assembly {
+        assembly ("memory-safe") {
             at := create(0, add(code, 32), mload(code))
             if iszero(at) {
-                returndatacopy(0, 0, returndatasize())
-                revert(0, returndatasize())
+                let free := mload(64)
+                returndatacopy(free, 0, returndatasize())
+                revert(free, returndatasize())
             }
         }
     }
 
-    /// protocol/core/presets/dev.json
-    function preset() internal pure virtual returns (Preset memory) {
+    /// The preset of the dev chain, from the file that the Python programs read.
+    function preset() internal view virtual returns (Preset memory) {
+        string memory file = vm.readFile("../protocol/core/presets/dev.json");
         return
             Preset({
-                slashPanel: 5,
-                slashNeeded: 4,
-                detectionBps: 6400,
-                probationAudits: 1,
-                abandonAfter: 600,
-                ticketExit: 600,
-                minDemand: 10,
-                minTicket: uint96(TOKEN)
+                slashPanel: uint16(parameter(file, "slashPanel")),
+                slashNeeded: uint16(parameter(file, "slashNeeded")),
+                appealPanel: uint16(parameter(file, "appealPanel")),
+                appealNeeded: uint16(parameter(file, "appealNeeded")),
+                detectionBps: uint16(parameter(file, "detectionBps")),
+                probationAudits: uint16(parameter(file, "probationAudits")),
+                abandonAfter: uint32(parameter(file, "abandonAfter")),
+                ticketExit: uint32(parameter(file, "ticketExit")),
+                minDemand: uint32(parameter(file, "minDemand")),
+                minWindow: uint32(parameter(file, "minWindow")),
+                ticket: uint96(parameter(file, "ticket")),
+                calibrated: vm.parseJsonBool(file, ".parameters.calibrated.value")
             });
+    }
+
+    function parameter(string memory file, string memory name) private pure returns (uint256) {
+        return vm.parseJsonUint(file, string.concat(".parameters.", name, ".value"));
     }
 
     /// Six shards; three inner steps, so that a reveal opens all rows; everything is audited.

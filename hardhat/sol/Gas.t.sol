@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.30;
 
-import {World} from "./World.sol";
-import {Reveal} from "../contracts/interfaces/IAuditCourt.sol";
-import {ClaimOpening, Finding, Outcome, RoundStatus, Seat, Terms, TraceRow} from "../contracts/types/Types.sol";
+import {Doubts} from "./Doubts.sol";
+import {StepFinding} from "../contracts/interfaces/ICheckpointCourt.sol";
+import {Case, CasePhase, Finding, Outcome, RoundStatus, Seat, Terms} from "../contracts/types/Types.sol";
+
+/// The part of the court that says where its checker is.
+interface Checked {
+    function checker() external view returns (address);
+}
 
 /// What every external call costs in a typical round of six shards: one traced claim has 64 steps, one claim is
-/// fraudulent and one is challenged. `docs/contracts/gas.md` is written from this by tests/contract/gas_table.py.
-contract GasTest is World {
+/// fraudulent, one is challenged, and the checkpoint is doubted. `docs/contracts/gas.md` is written from this by tests/contract/gas_table.py.
+contract GasTest is Doubts {
+    uint256 private constant PEOPLE = 13; // five attest to the checkpoint, one doubts it, seven can judge it
     uint256 private constant DEPLOYED_MOST = 24_576; // EIP-170
     address private constant CONSOLE = address(0x000000000000000000636F6e736F6c652e6c6f67);
 
@@ -21,7 +27,10 @@ contract GasTest is World {
         fits("OperatorRegistry", address(registry));
         fits("JobMarket", address(market));
         fits("RoundBook", address(rounds));
+        fits("TicketBook", address(tickets));
         fits("AuditCourt", address(court));
+        fits("TraceChecker", address(Checked(address(court)).checker()));
+        fits("CheckpointCourt", address(checkpoints));
     }
 
     function fits(string memory name, address at) private view {
@@ -40,7 +49,7 @@ contract GasTest is World {
         (bool ok, bytes memory answer) = target.call(data);
         uint256 gas = vm.lastCallGas().gasTotalUsed;
         if (!ok) {
-            assembly {
+            assembly ("memory-safe") {
                 revert(add(answer, 32), mload(answer))
             }
         }
@@ -98,29 +107,40 @@ contract GasTest is World {
         judgeMatch(round, sampled[0]);
         judgeFraud(round, sampled[1]);
         doubtOne(round);
+        doubtCheckpoint(round);
         settleAll(round);
         leave();
     }
 
     function people() private {
-        for (uint256 i; i < 8; ++i) {
+        for (uint256 i; i < PEOPLE; ++i) {
             uint256 key = 0xB0B + i;
             Actor memory a = Actor(address(uint160(0x100000 + i)), vm.addr(key), address(uint160(0x200000 + i)), key);
             actors.push(a);
             mint(a.owner, STAKE);
             vm.prank(a.owner);
             token.approve(address(vault), STAKE);
-            bool show = i == 7;
+            bool show = i == PEOPLE - 1;
             bytes memory data = abi.encodeCall(vault.deposit, (a.owner, STAKE));
             act(show, "StakeVault.deposit", "first of an owner", a.owner, address(vault), data);
             bytes memory consented = consent(a.owner, a.operator, a.payout, key, type(uint256).max);
             data = abi.encodeCall(
                 registry.register,
-                (a.operator, a.payout, "http://203.0.113.7:8700", "key", "class", type(uint256).max, consented)
+                (
+                    a.operator,
+                    a.payout,
+                    7,
+                    type(uint64).max,
+                    "http://203.0.113.7:8700",
+                    "key",
+                    "class",
+                    type(uint256).max,
+                    consented
+                )
             );
             act(show, "OperatorRegistry.register", "new operator", a.owner, address(registry), data);
-            data = abi.encodeCall(court.enroll, (a.operator, TICKET));
-            act(show, "AuditCourt.enroll", "first ticket of an owner", a.owner, address(court), data);
+            data = abi.encodeCall(tickets.enroll, (a.operator, TICKETS));
+            act(show, "TicketBook.enroll", "ten tickets, the first of an owner", a.owner, address(tickets), data);
         }
     }
 
@@ -151,12 +171,12 @@ contract GasTest is World {
             address who = actors[s].operator;
             bytes memory data = abi.encodeCall(rounds.claim, (jobId, round, one(s)));
             act(s == 5, "RoundBook.claim", "one shard", who, address(rounds), data);
-            data = abi.encodeCall(rounds.commit, (jobId, round, s, openingOf(round, s)));
+            data = abi.encodeCall(rounds.commit, (jobId, round, s, baseOf(round), openingOf(round, s)));
             act(s > 3, "RoundBook.commit", s == 5 ? "the last shard: seals" : "", who, address(rounds), data);
         }
         bytes32 next = keccak256("next");
         for (uint256 i; i < 5; ++i) {
-            bytes memory data = abi.encodeCall(rounds.attest, (jobId, round, 63, next));
+            bytes memory data = abi.encodeCall(rounds.attest, (jobId, round, baseOf(round), 63, next));
             string memory when = i == 4 ? "the fifth of six: closes and pins" : "";
             act(i > 2, "RoundBook.attest", when, actors[i].operator, address(rounds), data);
         }
@@ -220,6 +240,32 @@ contract GasTest is World {
         judge(id, say(5, Finding.Match));
     }
 
+    function doubtCheckpoint(uint32 round) private {
+        bytes memory data = abi.encodeCall(checkpoints.challenge, (jobId, round));
+        pay("CheckpointCourt.challenge", "", actors[7].operator, address(checkpoints), data);
+        bytes32 id = checkpoints.caseIdOf(jobId, round);
+        mine(2);
+        data = abi.encodeCall(checkpoints.advance, (id));
+        pay("CheckpointCourt.advance", "seats five auditors", address(1), address(checkpoints), data);
+        (, Seat[] memory seats) = checkpoints.caseOf(id);
+        bytes32 next = rounds.checkpointOf(jobId, round + 1);
+        StepFinding memory found = StepFinding(false, 63, next, next, SALT);
+        for (uint16 i; i < 5; ++i) {
+            data = abi.encodeCall(
+                checkpoints.commitAudit,
+                (id, i, checkpoints.rootOf(id, i, seats[i].operator, found))
+            );
+            act(i == 0, "CheckpointCourt.commitAudit", "", seats[i].operator, address(checkpoints), data);
+        }
+        for (uint16 i; i < 5; ++i) {
+            data = abi.encodeCall(checkpoints.reveal, (id, i, found));
+            string memory when = i == 4 ? "the last of five equal ones: it stands" : "";
+            act(i == 0 || i == 4, "CheckpointCourt.reveal", when, seats[i].operator, address(checkpoints), data);
+        }
+        (Case memory c, ) = checkpoints.caseOf(id);
+        yes(c.phase == CasePhase.Done && c.outcome == Outcome.Match, "judged");
+    }
+
     function settleAll(uint32 round) private {
         pass(31);
         bytes memory data = abi.encodeCall(rounds.settle, (jobId, round, one(0)));
@@ -227,6 +273,29 @@ contract GasTest is World {
         data = abi.encodeCall(rounds.settle, (jobId, round, range(1, 6)));
         pay("RoundBook.settle", "five shards and the round", address(1), address(rounds), data);
         yes(statusOf(round) == RoundStatus.Settled, "settled");
+    }
+
+    /// What is asked for beyond it: a demand, an appeal, a false checkpoint.
+    /// forge-config: default.isolate = true
+    function test_a_dispute_call_by_call() public {
+        settle14(2);
+        bytes memory data = abi.encodeCall(market.calibrate, (jobId, keccak256("record")));
+        pay("JobMarket.calibrate", "", POSTER, address(market), data);
+        uint32 round = closedRound(31, LIE);
+        draw(round);
+        bytes32 step = doubt(round);
+        judgeStep(step, times(5, found(31, TRUTH)));
+        data = abi.encodeCall(court.demandAudit, (jobId, round, 5));
+        pay("AuditCourt.demandAudit", "", actors[5].operator, address(court), data);
+        bytes32 id = court.caseIdOf(jobId, round, 5);
+        judge(id, say(Finding.Reject));
+        judge(id, say(2, Finding.Reject));
+        data = abi.encodeCall(court.appeal, (id));
+        pay("AuditCourt.appeal", "from three seats", actors[5].operator, address(court), data);
+        judge(id, say(2, Finding.Match));
+        finish(round);
+        data = abi.encodeCall(checkpoints.distribute, (step));
+        pay("CheckpointCourt.distribute", "five bonds, six provers", address(1), address(checkpoints), data);
     }
 
     function leave() private {
@@ -242,9 +311,9 @@ contract GasTest is World {
         pay("JobMarket.cancel", "", POSTER, address(market), abi.encodeCall(market.cancel, (jobId)));
         pay("JobMarket.close", "refunds", POSTER, address(market), abi.encodeCall(market.close, (jobId)));
         address owner = actors[1].owner;
-        pay("AuditCourt.exit", "", owner, address(court), abi.encodeCall(court.exit, (1)));
+        pay("TicketBook.exit", "", owner, address(tickets), abi.encodeCall(tickets.exit, (TICKETS)));
         pass(601);
-        pay("AuditCourt.release", "", owner, address(court), abi.encodeCall(court.release, (1)));
+        pay("TicketBook.release", "", owner, address(tickets), abi.encodeCall(tickets.release, (TICKETS)));
         pay("StakeVault.withdraw", "", owner, address(vault), abi.encodeCall(vault.withdraw, (0)));
     }
 }

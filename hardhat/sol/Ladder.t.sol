@@ -2,9 +2,20 @@
 pragma solidity 0.8.30;
 
 import {World} from "./World.sol";
-import {IAuditCourt} from "../contracts/interfaces/IAuditCourt.sol";
+import {DevToken} from "../contracts/dev/DevToken.sol";
+import {IPanels} from "../contracts/interfaces/IPanels.sol";
 import {IRoundBook} from "../contracts/interfaces/IRoundBook.sol";
-import {CasePhase, ClaimStatus, Finding, Outcome, Seat, SeatState, Terms} from "../contracts/types/Types.sol";
+import {
+    CasePhase,
+    ClaimStatus,
+    COURT_FUND,
+    Finding,
+    Outcome,
+    Preset,
+    Seat,
+    SeatState,
+    Terms
+} from "../contracts/types/Types.sol";
 
 /// The ladder 1, 3, 5 with every combination of findings, and who pays for it: INV-COURT-1 to -4.
 contract LadderTest is World {
@@ -74,7 +85,7 @@ contract LadderTest is World {
 
     function before() private view returns (Before memory b) {
         b.pot = pot(round);
-        b.fund = ledger.potOf(court.COURT_FUND());
+        b.fund = ledger.potOf(COURT_FUND);
         b.burnt = token.balanceOf(BURN);
         b.credits = new uint256[](actors.length);
         b.stakes = new uint256[](actors.length);
@@ -92,7 +103,20 @@ contract LadderTest is World {
             Finding[] memory part = new Finding[](more);
             for (uint256 i; i < more; ++i) part[i] = all[next++];
             judge(caseId, part);
+            unappealed(caseId);
         }
+    }
+
+    /// Two Rejects of three stand once nobody appealed from them: until the last second of the window.
+    function unappealed(bytes32 caseId) private {
+        if (caseOf(caseId).phase != CasePhase.Appealable) return;
+        uint256 ends = caseOf(caseId).phaseEnds;
+        eq(ends, clock() + 30, "the challenge window");
+        passTo(ends);
+        bytes memory error = abi.encodeWithSelector(IPanels.PhaseRunning.selector, ends, ends);
+        refused(POSTER, address(court), abi.encodeCall(court.advance, (caseId)), error);
+        pass(1);
+        court.advance(caseId);
     }
 
     /// Everything that the verdict must have moved, to the wei.
@@ -128,7 +152,7 @@ contract LadderTest is World {
             eq(credit(actor) - b.credits[actor], d == 0 ? fee + share : 0, "a seat's pay");
             eq(b.stakes[actor] - vault.balanceOf(seats[i].owner), d == 2 ? SEAT / 4 : 0, "a seat's loss");
         }
-        eq(ledger.potOf(court.COURT_FUND()) + fromFund - b.fund, toFund, "the court fund");
+        eq(ledger.potOf(COURT_FUND) + fromFund - b.fund, toFund, "the court fund");
         eq(token.balanceOf(BURN) - b.burnt, fraud ? rest - share * winners - toFund : 0, "burnt");
         eq(b.stakes[shard] - vault.balanceOf(actors[shard].owner), fraud ? BOND : 0, "the accused's bond");
         eq(ledger.potOf(caseId), 0, "INV-COURT-3");
@@ -189,7 +213,9 @@ contract LadderTest is World {
         bytes32 caseId = convene(round, 0);
         judge(caseId, say(Finding.UnavailablePayload));
         judge(caseId, say(Finding.Reject, Finding.Match));
+        unappealed(caseId);
         eq(uint8(outcomeOf(caseId)), uint8(Outcome.Reject), "two of three");
+        finalise(round);
         rounds.settle(jobId, round, one(0));
         eq(uint8(claimStatus(round, 0)), uint8(ClaimStatus.Unpaid), "unpaid");
         eq(vault.balanceOf(actors[0].owner), STAKE, "never slashed");
@@ -199,18 +225,19 @@ contract LadderTest is World {
         bytes32 caseId = play(0, say(5, Finding.Fraud));
         eq(uint8(outcomeOf(caseId)), uint8(Outcome.Fraud), "fraud");
         uint256 earned = credit(0);
+        finalise(round);
         rounds.settle(jobId, round, one(0));
         eq(credit(0), earned, "unpaid");
-        eq(vault.lockedOf(actors[0].owner), TICKET, "and nothing is locked");
+        eq(vault.lockedOf(actors[0].owner), ENROLLED, "and nothing is locked");
         eq(ledger.creditOf(POSTER), 0, "INV-COURT-4");
         bytes memory data = abi.encodeCall(rounds.settle, (jobId, round, one(0)));
         refused(POSTER, address(rounds), data, IRoundBook.NothingToSettle.selector);
-        refused(POSTER, address(court), abi.encodeCall(court.advance, (caseId)), IAuditCourt.NoSuchCase.selector);
+        refused(POSTER, address(court), abi.encodeCall(court.advance, (caseId)), IPanels.NoSuchCase.selector);
     }
 
     function test_the_court_fund_pays_what_reserve_reward_and_slashes_do_not() public {
         play(1, say(5, Finding.Fraud));
-        uint256 fund = ledger.potOf(court.COURT_FUND());
+        uint256 fund = ledger.potOf(COURT_FUND);
         eq(fund, 5 * TOKEN, "20 % of a bond");
         Finding[] memory all = five(
             Finding.Reject,
@@ -224,7 +251,7 @@ contract LadderTest is World {
         all = five(Finding.Reject, Finding.Fraud, Finding.Reject, Finding.Reject, Finding.Reject);
         was = before();
         check(play(2, all), 2, all, was);
-        yes(ledger.potOf(court.COURT_FUND()) < fund, "it paid");
+        yes(ledger.potOf(COURT_FUND) < fund, "it paid");
     }
 
     function test_a_fraud_finding_needs_a_full_panel_to_slash() public {
@@ -293,21 +320,22 @@ contract LadderTest is World {
 
     function test_a_passed_audit_ends_probation_and_a_reject_begins_it_again() public {
         address owner = actors[0].owner;
-        yes(court.isOnProbation(owner), "new");
+        yes(isOnProbation(0), "new");
         play(0, say(5, Finding.Match));
-        yes(!court.isOnProbation(owner) && court.passedOf(owner) == 1, "passed");
+        yes(!isOnProbation(0) && court.passedOf(owner) == 1, "passed");
         close(fullRound(), 63);
         draw(1);
         round = 1;
         play(0, say(5, Finding.Reject));
-        yes(court.isOnProbation(owner), "rejected");
-        yes(!court.isBarred(jobId, owner), "one Reject does not bar");
+        yes(isOnProbation(0), "rejected");
+        yes(!isBarred(0), "one Reject does not bar");
         close(fullRound(), 63);
         draw(2);
         round = 2;
         play(0, say(5, Finding.Reject));
-        yes(court.isBarred(jobId, owner), "two do");
-        yes(!court.isBarred("another job", owner), "in this job");
+        yes(isBarred(0), "two do");
+        (, bool barred) = court.standingOf("another job", owner);
+        yes(!barred, "in this job");
     }
 
     function test_a_convicted_owner_is_barred_from_the_job_at_once() public {
@@ -318,12 +346,40 @@ contract LadderTest is World {
         refused(actors[0].operator, address(rounds), data, error);
     }
 
+    function test_where_the_preset_asks_for_a_calibration_a_fraud_is_slashed_only_with_one() public {
+        for (uint256 i; i < 2; ++i) {
+            delete actors;
+            minted = 0;
+            Preset memory p = preset();
+            p.calibrated = true;
+            deploy(address(new DevToken()), p);
+            addActors(8);
+            post(terms(), 3);
+            if (i == 1) {
+                vm.prank(POSTER);
+                market.calibrate(jobId, "record");
+            }
+            round = drawnRound();
+            bytes32 caseId = play(0, say(5, Finding.Fraud));
+            eq(uint8(outcomeOf(caseId)), uint8(Outcome.Fraud), "fraud");
+            finalise(round);
+            rounds.settle(jobId, round, one(0));
+            eq(STAKE - vault.balanceOf(actors[0].owner), i == 0 ? 0 : BOND, "the bond");
+            eq(vault.lockedOf(actors[0].owner), ENROLLED, "nothing stays locked");
+            eq(credit(0), 0, "unpaid either way");
+            yes(isBarred(0), "barred either way");
+            eq(ledger.potOf(caseId), 0, "INV-COURT-3");
+            checkConservation();
+        }
+    }
+
     function test_inputs_that_the_poster_withheld_are_paid_for_and_pass_no_audit() public {
         bytes32 caseId = play(0, say(5, Finding.UnavailableInputs));
         eq(uint8(outcomeOf(caseId)), uint8(Outcome.Excused), "excused");
+        finalise(round);
         rounds.settle(jobId, round, one(0));
         yes(claimStatus(round, 0) == ClaimStatus.Paid, "paid");
-        yes(court.isOnProbation(actors[0].owner), "nothing was verified");
+        yes(isOnProbation(0), "nothing was verified");
     }
 
     function test_the_ten_fee_cap_limits_what_provers_get() public {
@@ -341,7 +397,7 @@ contract LadderTest is World {
             paid = credit(actor) - was.credits[actor];
             eq(paid, FEE + 10 * FEE, "a fee and the capped share");
         }
-        eq(ledger.potOf(court.COURT_FUND()) - was.fund, 80 * TOKEN, "20 %");
+        eq(ledger.potOf(COURT_FUND) - was.fund, 80 * TOKEN, "20 %");
         // five fees cost 3 from the reserve, a reward, and the rest from the bond
         uint256 fromBond = 5 * FEE - 3 * FEE - TOKEN;
         eq(token.balanceOf(BURN) - was.burnt, 320 * TOKEN - fromBond - 5 * 10 * FEE, "the rest is burnt");

@@ -3,6 +3,7 @@ pragma solidity 0.8.30;
 
 import {World} from "./World.sol";
 import {IJobMarket} from "../contracts/interfaces/IJobMarket.sol";
+import {IRewardLedger} from "../contracts/interfaces/IRewardLedger.sol";
 import {IRoundBook} from "../contracts/interfaces/IRoundBook.sol";
 import {JobStatus, PauseReason, RoundStatus, Terms} from "../contracts/types/Types.sol";
 
@@ -91,10 +92,7 @@ contract MarketTest is World {
     }
 
     function test_too_few_auditors_pause_the_job() public {
-        for (uint32 i; i < 2; ++i) {
-            vm.prank(actors[i].owner);
-            court.exit(i);
-        }
+        for (uint256 i; i < 2; ++i) exitAll(actors[i]);
         expect(JobStatus.Paused, PauseReason.Auditors);
         bytes memory error = abi.encodeWithSelector(IRoundBook.TooFewAuditors.selector, 5, 6);
         refused(STRANGER, address(rounds), abi.encodeCall(rounds.open, (jobId)), error);
@@ -211,9 +209,76 @@ contract MarketTest is World {
         eq(rounds.checkpointOf(jobId, 1), keccak256(abi.encode("checkpoint", round)), "its last checkpoint");
     }
 
+    function test_a_calibration_is_attached_by_the_poster_once() public {
+        bytes memory data = abi.encodeCall(market.calibrate, (jobId, "record"));
+        bytes memory error = abi.encodeWithSelector(IJobMarket.NotThePoster.selector, STRANGER, POSTER);
+        refused(STRANGER, address(market), data, error);
+        error = abi.encodeWithSelector(IJobMarket.ZeroRecord.selector);
+        refused(POSTER, address(market), abi.encodeCall(market.calibrate, (jobId, 0)), error);
+        eq(market.calibrationOf(jobId), 0, "none");
+        vm.prank(POSTER);
+        market.calibrate(jobId, "record");
+        eq(market.calibrationOf(jobId), "record", "attached");
+        error = abi.encodeWithSelector(IJobMarket.AlreadyCalibrated.selector, jobId, bytes32("record"));
+        refused(POSTER, address(market), abi.encodeCall(market.calibrate, (jobId, "other")), error);
+    }
+
+    /// INV-JOB-4: a bond that could not be slashed when it was locked cannot be slashed before it is freed.
+    function test_no_calibration_is_attached_while_a_round_is_unsettled() public {
+        uint32 round = rounds.open(jobId);
+        bytes memory data = abi.encodeCall(market.calibrate, (jobId, "record"));
+        bytes memory error = abi.encodeWithSelector(IJobMarket.RoundsUnsettled.selector, jobId, 1);
+        refused(POSTER, address(market), data, error);
+        pass(121);
+        rounds.advance(jobId, round);
+        pass(121);
+        rounds.advance(jobId, round);
+        refused(POSTER, address(market), data, error);
+        rounds.settle(jobId, round, range(0, 6));
+        vm.prank(POSTER);
+        market.calibrate(jobId, "record");
+    }
+
     function test_a_seed_address_is_bounded() public {
         bytes memory error = abi.encodeWithSelector(IJobMarket.SeedTooLong.selector, 257, 256);
         bytes memory data = abi.encodeCall(market.post, (terms(), "x", 1, string(new bytes(257))));
         refused(POSTER, address(market), data, error);
+    }
+
+    function test_a_job_is_found_in_the_list_with_the_address_of_its_data() public {
+        bytes32 first = jobId;
+        bytes32 second = post(terms(), 1);
+        eq(market.jobCount(), 2, "two");
+        yes(market.jobAt(0) == first && market.jobAt(1) == second, "in the order of posting");
+        eq(keccak256(bytes(market.seedOf(first))), keccak256("http://seed"), "where its data is");
+    }
+
+    function test_a_job_that_nobody_posted_has_no_status_and_no_seed() public {
+        jobId = keccak256("no job");
+        expect(JobStatus.None, PauseReason.None);
+        bytes memory error = abi.encodeWithSelector(IJobMarket.NoSuchJob.selector, jobId);
+        refused(STRANGER, address(market), abi.encodeCall(market.seedOf, (jobId)), error);
+        refused(STRANGER, address(market), abi.encodeCall(market.fund, (jobId, 1)), error);
+    }
+
+    function test_an_empty_escrow_is_refunded_without_a_word_and_closed() public {
+        vm.startPrank(POSTER);
+        market.refund(jobId, 0);
+        eq(ledger.potOf(jobId), 0, "all is out");
+        vm.recordLogs();
+        market.refund(jobId, 0);
+        eq(vm.getRecordedLogs().length, 0, "nothing happened");
+        market.cancel(jobId);
+        vm.stopPrank();
+        market.close(jobId);
+        (, uint256 refunded) = market.totalsOf(jobId);
+        eq(refunded, 2 * reservation(terms()), "once");
+        eq(ledger.creditOf(POSTER), refunded, "to the poster");
+        expect(JobStatus.Closed, PauseReason.None);
+    }
+
+    function test_nothing_is_no_funding() public {
+        bytes memory error = abi.encodeWithSelector(IRewardLedger.ZeroAmount.selector);
+        refused(POSTER, address(market), abi.encodeCall(market.fund, (jobId, 0)), error);
     }
 }

@@ -3,6 +3,7 @@ pragma solidity 0.8.30;
 
 import {World} from "./World.sol";
 import {IAuditCourt, Reveal} from "../contracts/interfaces/IAuditCourt.sol";
+import {IPanels} from "../contracts/interfaces/IPanels.sol";
 import {IBeacon} from "../contracts/interfaces/IBeacon.sol";
 import {IRoundBook} from "../contracts/interfaces/IRoundBook.sol";
 import {TermsLib} from "../contracts/libraries/TermsLib.sol";
@@ -10,10 +11,10 @@ import {
     Case,
     CasePhase,
     ClaimOpening,
+    COURT_FUND,
     Finding,
     Outcome,
     Seat,
-    SeatState,
     Terms,
     Ticket,
     TraceRow
@@ -56,14 +57,14 @@ contract PanelsTest is World {
     function test_a_seat_goes_to_a_stranger_and_occupies_forty_rewards_of_its_ticket() public view {
         Seat memory s = seat(0);
         yes(s.owner != actors[0].owner, "INV-CASE-1");
-        Ticket memory t = court.ticketOf(s.ticket);
+        Ticket memory t = tickets.ticketOf(s.ticket);
         eq(t.owner, s.owner, "its owner's ticket");
         eq(t.used, SEAT, "INV-CASE-3");
         expect(CasePhase.Committing);
     }
 
     function test_only_sampled_shards_are_convened_and_once() public {
-        bytes memory error = abi.encodeWithSelector(IAuditCourt.CaseExists.selector, caseId);
+        bytes memory error = abi.encodeWithSelector(IPanels.CaseExists.selector, caseId);
         refused(POSTER, address(court), abi.encodeCall(court.convene, (jobId, round, one(0))), error);
         error = abi.encodeWithSelector(IAuditCourt.NotSampled.selector, jobId, round, 6);
         refused(POSTER, address(court), abi.encodeCall(court.convene, (jobId, round, one(6))), error);
@@ -74,18 +75,19 @@ contract PanelsTest is World {
     }
 
     function test_seats_go_to_owners_in_proportion_to_their_tickets() public {
-        // a second ticket for owner 6: two of seven entries that may judge shard 1
-        enroll(actors[6], TICKET);
+        // as many tickets again for owner 6: two of seven parts that may judge shard 1
+        enroll(actors[6], TICKETS);
         post(terms(), 1);
         uint32 other = drawnRound();
         uint256 times;
         bytes32 seed = rounds.drawOf(jobId, other).seed;
         uint256 drawn;
         for (uint256 i; i < 1_400; ++i) {
-            uint256 ticket = uint256(keccak256(abi.encode(seed, bytes32(i), uint16(0), uint8(0), uint16(0)))) % 8;
-            if (court.ticketOf(uint32(ticket)).owner == actors[1].owner) continue;
+            uint256 ticket =
+                uint256(keccak256(abi.encode(seed, bytes32(i), uint16(0), uint8(0), uint16(0)))) % (8 * TICKETS);
+            if (tickets.ticketOf(uint32(ticket)).owner == actors[1].owner) continue;
             ++drawn;
-            if (court.ticketOf(uint32(ticket)).owner == actors[6].owner) ++times;
+            if (tickets.ticketOf(uint32(ticket)).owner == actors[6].owner) ++times;
         }
         // expected 2/7, five standard deviations wide
         yes(times * 7 > drawn * 2 - (drawn * 2) / 5 && times * 7 < drawn * 2 + (drawn * 2) / 5, "a fair draw");
@@ -95,19 +97,19 @@ contract PanelsTest is World {
 
     function test_only_the_seat_commits_once_and_before_the_phase_ends() public {
         bytes memory data = abi.encodeCall(court.commitAudit, (caseId, 0, bytes32("root")));
-        bytes memory error = abi.encodeWithSelector(IAuditCourt.NotTheSeat.selector, POSTER, operator(0));
+        bytes memory error = abi.encodeWithSelector(IPanels.NotTheSeat.selector, POSTER, operator(0));
         refused(POSTER, address(court), data, error);
         data = abi.encodeCall(court.commitAudit, (caseId, 1, bytes32("root")));
-        error = abi.encodeWithSelector(IAuditCourt.NotTheSeat.selector, POSTER, address(0));
+        error = abi.encodeWithSelector(IPanels.NotTheSeat.selector, POSTER, address(0));
         refused(POSTER, address(court), data, error);
         data = abi.encodeCall(court.commitAudit, (caseId, 0, bytes32(0)));
-        refused(operator(0), address(court), data, abi.encodeWithSelector(IAuditCourt.ZeroRoot.selector));
+        refused(operator(0), address(court), data, abi.encodeWithSelector(IPanels.ZeroRoot.selector));
         uint256 ends = caseOf(caseId).phaseEnds;
         passTo(ends);
         commitAudit(caseId, 0);
         expect(CasePhase.Revealing);
         data = abi.encodeCall(court.commitAudit, (caseId, 0, bytes32("root")));
-        refused(operator(0), address(court), data, IAuditCourt.WrongPhase.selector);
+        refused(operator(0), address(court), data, IPanels.WrongPhase.selector);
     }
 
     function test_after_its_last_second_a_silent_seat_pays_a_fee_and_another_owner_is_drawn() public {
@@ -115,14 +117,14 @@ contract PanelsTest is World {
         uint256 ends = caseOf(caseId).phaseEnds;
         passTo(ends);
         bytes memory data = abi.encodeCall(court.advance, (caseId));
-        bytes memory error = abi.encodeWithSelector(IAuditCourt.PhaseRunning.selector, ends, ends);
+        bytes memory error = abi.encodeWithSelector(IPanels.PhaseRunning.selector, ends, ends);
         refused(POSTER, address(court), data, error);
         pass(1);
-        error = abi.encodeWithSelector(IAuditCourt.PhaseOver.selector, ends + 1, ends);
+        error = abi.encodeWithSelector(IPanels.PhaseOver.selector, ends + 1, ends);
         data = abi.encodeCall(court.commitAudit, (caseId, 0, bytes32("root")));
         refused(silent.operator, address(court), data, error);
         court.advance(caseId);
-        Ticket memory t = court.ticketOf(silent.ticket);
+        Ticket memory t = tickets.ticketOf(silent.ticket);
         eq(t.amount, TICKET - FEE, "one fee");
         eq(t.used, 0, "INV-CASE-3");
         eq(vault.balanceOf(silent.owner), STAKE - FEE, "slashed");
@@ -143,7 +145,7 @@ contract PanelsTest is World {
         Seat memory silent = seat(0);
         passTo(caseOf(caseId).phaseEnds + 1);
         court.advance(caseId);
-        eq(court.ticketOf(silent.ticket).amount, TICKET - FEE, "one fee");
+        eq(tickets.ticketOf(silent.ticket).amount, TICKET - FEE, "one fee");
         expect(CasePhase.Seating);
         eq(seat(0).root, 0, "its root is forgotten");
     }
@@ -156,8 +158,9 @@ contract PanelsTest is World {
             court.advance(caseId);
         }
         eq(uint8(outcomeOf(caseId)), uint8(Outcome.Unsampled), "as if not drawn");
-        eq(ledger.potOf(court.COURT_FUND()), 3 * FEE, "what the silent ones paid");
+        eq(ledger.potOf(COURT_FUND), 3 * FEE, "what the silent ones paid");
         eq(ticketsUsed(), 0, "no lock is left");
+        finalise(round);
         rounds.settle(jobId, round, one(0));
         eq(credit(0), TOKEN, "paid");
         checkConservation();
@@ -168,8 +171,8 @@ contract PanelsTest is World {
         Seat memory first = seat(0);
         reveal(caseId, 0, Finding.Abstain);
         expect(CasePhase.Seating);
-        eq(court.ticketOf(first.ticket).amount, TICKET, "no penalty");
-        eq(court.ticketOf(first.ticket).used, 0, "free again");
+        eq(tickets.ticketOf(first.ticket).amount, TICKET, "no penalty");
+        eq(tickets.ticketOf(first.ticket).used, 0, "free again");
         seatAll(caseId);
         yes(seat(0).owner != first.owner, "somebody else");
         judge(caseId, say(Finding.Abstain));
@@ -181,7 +184,7 @@ contract PanelsTest is World {
 
     function test_the_steps_to_open_are_unknown_when_the_seat_commits() public {
         bytes memory ask = abi.encodeCall(court.stepsOf, (caseId));
-        refused(POSTER, address(court), ask, IAuditCourt.WrongPhase.selector);
+        refused(POSTER, address(court), ask, IPanels.WrongPhase.selector);
         commitAudit(caseId, 0);
         refused(POSTER, address(court), ask, IBeacon.SeedNotReady.selector);
         Reveal memory r;
@@ -210,7 +213,7 @@ contract PanelsTest is World {
     function test_an_all_fine_without_the_work_is_refused() public {
         commitAudit(caseId, 0);
         mine(2);
-        refusedReveal(0, revealOf(caseId, 0, Finding.None, 0), IAuditCourt.NoFinding.selector);
+        refusedReveal(0, revealOf(caseId, 0, Finding.None, 0), IPanels.NoFinding.selector);
         Reveal memory r = revealOf(caseId, 0, Finding.Match, 0);
         r.theirs = r.own;
         refusedReveal(0, r, IAuditCourt.WrongRow.selector);
@@ -263,9 +266,9 @@ contract PanelsTest is World {
             auditor,
             address(court),
             abi.encodeCall(court.reveal, (caseId, 0, r)),
-            abi.encodeWithSelector(IAuditCourt.WrongPhase.selector, c.phase, CasePhase.Revealing)
+            abi.encodeWithSelector(IPanels.WrongPhase.selector, c.phase, CasePhase.Revealing)
         );
-        refused(POSTER, address(court), abi.encodeCall(court.advance, (caseId)), IAuditCourt.NoSuchCase.selector);
+        refused(POSTER, address(court), abi.encodeCall(court.advance, (caseId)), IPanels.NoSuchCase.selector);
     }
 
     function test_a_reveal_is_taken_until_the_last_second() public {
@@ -274,7 +277,7 @@ contract PanelsTest is World {
         passTo(ends);
         Reveal memory r = revealOf(caseId, 0, Finding.Match, 0);
         pass(1);
-        bytes memory error = abi.encodeWithSelector(IAuditCourt.PhaseOver.selector, ends + 1, ends);
+        bytes memory error = abi.encodeWithSelector(IPanels.PhaseOver.selector, ends + 1, ends);
         refused(operator(0), address(court), abi.encodeCall(court.reveal, (caseId, 0, r)), error);
     }
 
@@ -292,6 +295,18 @@ contract PanelsTest is World {
         eq(uint8(outcomeOf(caseId)), uint8(Outcome.Match), "judged");
     }
 
+    function test_a_draw_whose_seed_was_missed_is_pinned_again_and_the_seats_are_drawn() public {
+        judge(caseId, say(Finding.Reject)); // two more seats wait for a seed
+        uint256 missed = caseOf(caseId).beaconTicket;
+        mine(259);
+        court.advance(caseId);
+        expect(CasePhase.Seating);
+        eq(caseOf(caseId).beaconTicket, height() + 1, "the next block instead");
+        yes(caseOf(caseId).beaconTicket != missed && caseOf(caseId).seed == 0, "another one, unknown");
+        judge(caseId, say(Finding.Match, Finding.Match));
+        eq(uint8(outcomeOf(caseId)), uint8(Outcome.Match), "judged");
+    }
+
     // ---------------------------------------------------------------- demand
 
     function rows() private view returns (ClaimOpening memory, TraceRow[] memory) {
@@ -299,14 +314,9 @@ contract PanelsTest is World {
     }
 
     function test_a_demand_is_made_once_by_a_committed_seat_and_gives_time() public {
-        refused(
-            operator(0),
-            address(court),
-            abi.encodeCall(court.demandTrace, (caseId)),
-            IAuditCourt.WrongPhase.selector
-        );
+        refused(operator(0), address(court), abi.encodeCall(court.demandTrace, (caseId)), IPanels.WrongPhase.selector);
         commitAudit(caseId, 0);
-        refused(POSTER, address(court), abi.encodeCall(court.demandTrace, (caseId)), IAuditCourt.NotTheSeat.selector);
+        refused(POSTER, address(court), abi.encodeCall(court.demandTrace, (caseId)), IPanels.NotTheSeat.selector);
         address auditor = operator(0);
         pass(60);
         vm.prank(auditor);
@@ -346,7 +356,7 @@ contract PanelsTest is World {
         (o, list) = rows();
         pass(20);
         court.openTrace(caseId, o, list);
-        eq(caseOf(caseId).openedAt, clock(), "in the last second");
+        yes(caseOf(caseId).opened, "in the last second");
         refused(POSTER, address(court), data, abi.encodeWithSelector(IAuditCourt.NotADemand.selector, caseId));
     }
 
@@ -358,12 +368,7 @@ contract PanelsTest is World {
         (ClaimOpening memory o, TraceRow[] memory list) = rows();
         pass(21);
         bytes memory data = abi.encodeCall(court.openTrace, (caseId, o, list));
-        refused(
-            POSTER,
-            address(court),
-            data,
-            abi.encodeWithSelector(IAuditCourt.PhaseOver.selector, clock(), clock() - 1)
-        );
+        refused(POSTER, address(court), data, abi.encodeWithSelector(IPanels.PhaseOver.selector, clock(), clock() - 1));
         pass(61);
         court.advance(caseId);
         yes(caseOf(caseId).withheld, "withheld");
@@ -376,13 +381,13 @@ contract PanelsTest is World {
         // one shard is enough, so that the test need not hash six such traces
         uint32 other = rounds.open(jobId);
         claim(0, other, 0);
-        ClaimOpening memory o = openingOf(other, 0);
+        (ClaimOpening memory o, bytes32 base) = (openingOf(other, 0), baseOf(other));
         vm.prank(actors[0].operator);
-        rounds.commit(jobId, other, 0, o);
+        rounds.commit(jobId, other, 0, base, o);
         for (uint16 s = 1; s < 3; ++s) {
             claim(s, other, s);
             vm.prank(actors[s].operator);
-            rounds.commit(jobId, other, s, ClaimOpening("payload", "root", "state"));
+            rounds.commit(jobId, other, s, base, ClaimOpening("payload", "root", "state"));
         }
         pass(121);
         rounds.advance(jobId, other);
@@ -410,7 +415,8 @@ contract PanelsTest is World {
         deploy();
         delete actors;
         minted = 0;
-        for (uint256 i; i < 6; ++i) enroll(addActor(), i < 5 ? SEAT : TOKEN);
+        for (uint256 i; i < 5; ++i) enroll(addActor(), 1);
+        shrink(enroll(addActor(), 1));
         post(terms(), 1);
         round = drawnRound();
         uint256 waiting;
@@ -428,7 +434,12 @@ contract PanelsTest is World {
         bytes memory data = abi.encodeCall(court.advance, (caseId));
         for (uint256 i; i < 10 && caseOf(caseId).phase == CasePhase.Seating; ++i) {
             (bool done, ) = address(court).call(data);
-            if (!done) return refused(POSTER, address(court), data, IAuditCourt.NoFreeTicket.selector);
+            bytes memory error = abi.encodeWithSelector(
+                IPanels.NoFreeTicket.selector,
+                caseId,
+                caseOf(caseId).phaseEnds
+            );
+            if (!done) return refused(POSTER, address(court), data, error);
         }
     }
 

@@ -24,7 +24,10 @@ contract RoundsTest is World {
     }
 
     function refusedCommit(uint256 actor, uint32 round, uint16 shard, bytes memory error) private {
-        bytes memory data = abi.encodeCall(rounds.commit, (jobId, round, shard, openingOf(round, shard)));
+        bytes memory data = abi.encodeCall(
+            rounds.commit,
+            (jobId, round, shard, baseOf(round), openingOf(round, shard))
+        );
         refused(actors[actor].operator, address(rounds), data, error);
     }
 
@@ -37,12 +40,12 @@ contract RoundsTest is World {
     function test_a_claim_locks_the_bond_and_a_stranger_has_none() public {
         uint32 round = rounds.open(jobId);
         claim(0, round, 0);
-        eq(vault.lockedOf(actors[0].owner), TICKET + 25 * TOKEN, "locked");
+        eq(vault.lockedOf(actors[0].owner), ENROLLED + 25 * TOKEN, "locked");
         bytes memory data = abi.encodeCall(rounds.claim, (jobId, round, one(1)));
         bytes memory error = abi.encodeWithSelector(IOperatorRegistry.NotAnOperator.selector, POSTER);
         refused(POSTER, address(rounds), data, error);
         vm.prank(actors[1].owner);
-        vault.withdraw(STAKE - TICKET - 24 * TOKEN);
+        vault.withdraw(STAKE - ENROLLED - 24 * TOKEN);
         error = abi.encodeWithSelector(IStakeVault.StakeTooSmall.selector, actors[1].owner, 24 * TOKEN, 25 * TOKEN);
         refusedClaim(1, round, one(1), error);
     }
@@ -72,7 +75,7 @@ contract RoundsTest is World {
         bytes memory error = abi.encodeWithSelector(IRoundBook.ShardLapsedByOwner.selector, 0, actors[0].owner);
         refusedClaim(0, round, one(0), error);
         claim(1, round, 0);
-        eq(vault.lockedOf(actors[0].owner), TICKET, "the lapsed bond is free");
+        eq(vault.lockedOf(actors[0].owner), ENROLLED, "the lapsed bond is free");
         eq(vault.balanceOf(actors[0].owner), STAKE - FEE, "less the fee");
         eq(token.balanceOf(BURN), FEE, "which is burnt");
         eq(rounds.heldBy(jobId, round, actors[0].owner), 0, "no claim left");
@@ -238,11 +241,24 @@ contract RoundsTest is World {
             if (i == 1) o.traceRoot = 0;
             if (i == 2) o.stateDigest = 0;
             error = abi.encodeWithSelector(IRoundBook.ZeroDigest.selector);
-            bytes memory data = abi.encodeCall(rounds.commit, (jobId, round, 0, o));
+            bytes memory data = abi.encodeCall(rounds.commit, (jobId, round, 0, baseOf(round), o));
             refused(actors[0].operator, address(rounds), data, error);
         }
         commit(0, round, 0);
         refusedCommit(0, round, 0, abi.encodeWithSelector(IRoundBook.AlreadyCommitted.selector, 0));
+    }
+
+    function test_a_commitment_names_the_base_that_it_was_trained_from() public {
+        uint32 round = rounds.open(jobId);
+        claim(0, round, 0);
+        bytes memory data = abi.encodeCall(rounds.commit, (jobId, round, 0, "stale", openingOf(round, 0)));
+        bytes memory error = abi.encodeWithSelector(
+            IRoundBook.WrongBase.selector,
+            bytes32("stale"),
+            keccak256("genesis")
+        );
+        refused(actors[0].operator, address(rounds), data, error);
+        commit(0, round, 0);
     }
 
     function test_a_commitment_is_bound_to_everything_it_was_made_for() public {
@@ -250,14 +266,14 @@ contract RoundsTest is World {
         claim(0, round, 0);
         claim(1, round, 1);
         ClaimOpening memory o = openingOf(round, 0);
+        bytes32 base = keccak256("genesis");
         vm.prank(actors[0].operator);
-        rounds.commit(jobId, round, 0, o);
+        rounds.commit(jobId, round, 0, base, o);
         vm.prank(actors[1].operator);
-        rounds.commit(jobId, round, 1, o); // copied values
+        rounds.commit(jobId, round, 1, base, o); // copied values
         (Claim memory own, ) = rounds.claimOf(jobId, round, 0);
         (Claim memory copy, ) = rounds.claimOf(jobId, round, 1);
         yes(own.commitment != copy.commitment, "a copy is another commitment");
-        bytes32 base = keccak256("genesis");
         address book = address(rounds);
         address operator = actors[0].operator;
         eq(own.commitment, TraceLib.commitmentOf(book, jobId, round, 0, operator, base, o), "what it binds");
@@ -278,12 +294,12 @@ contract RoundsTest is World {
         );
     }
 
-    function test_a_retired_operator_finishes_what_it_has_claimed() public {
+    function test_a_revoked_operator_finishes_what_it_has_claimed() public {
         uint32 round = rounds.open(jobId);
         claim(0, round, 0);
         vm.prank(actors[0].owner);
-        registry.retire(actors[0].operator);
-        bytes memory error = abi.encodeWithSelector(IOperatorRegistry.NotAnOperator.selector, actors[0].operator);
+        registry.revoke(actors[0].operator);
+        bytes memory error = abi.encodeWithSelector(IOperatorRegistry.Revoked.selector, actors[0].operator);
         refusedClaim(0, round, one(1), error);
         commit(0, round, 0);
     }
@@ -326,14 +342,14 @@ contract RoundsTest is World {
         voidRound(round);
         uint256 end = clock() + 30;
         rounds.settle(jobId, round, range(0, 6));
-        eq(vault.lockedOf(actors[1].owner), TICKET, "the lapsed bond");
-        eq(vault.lockedOf(actors[0].owner), TICKET + 25 * TOKEN, "held through the challenge window");
+        eq(vault.lockedOf(actors[1].owner), ENROLLED, "the lapsed bond");
+        eq(vault.lockedOf(actors[0].owner), ENROLLED + 25 * TOKEN, "held through the challenge window");
         passTo(end);
         bytes memory data = abi.encodeCall(rounds.settle, (jobId, round, one(0)));
         refused(POSTER, address(rounds), data, IRoundBook.NothingToSettle.selector);
         pass(1);
         rounds.settle(jobId, round, one(0));
-        eq(vault.lockedOf(actors[0].owner), TICKET, "the committed bond");
+        eq(vault.lockedOf(actors[0].owner), ENROLLED, "the committed bond");
         eq(vault.balanceOf(actors[0].owner), STAKE, "whole");
         eq(pot(round), 0, "INV-ROUND-5");
         eq(ledger.potOf(jobId), 5 * reservation(terms()), "the reservation is back");

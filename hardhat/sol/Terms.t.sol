@@ -7,8 +7,12 @@ import {TermsLib} from "../contracts/libraries/TermsLib.sol";
 import {Addresses, Preset, Terms} from "../contracts/types/Types.sol";
 
 contract TermsTest is Deployment {
-    function check(Terms memory t) external pure {
+    function check(Terms memory t) external view {
         TermsLib.check(t, preset());
+    }
+
+    function checkUnder(Terms memory t, Preset memory p) external pure {
+        TermsLib.check(t, p);
     }
 
     function createMarket(Addresses calldata a, Preset calldata p) external {
@@ -98,6 +102,22 @@ contract TermsTest is Deployment {
         }
     }
 
+    function test_no_window_is_shorter_than_the_presets_least() public {
+        Preset memory p = preset();
+        p.minWindow = 20; // the shortest of the usual terms: demand
+        this.checkUnder(terms(), p);
+        for (uint256 i; i < 7; ++i) {
+            bytes memory error = abi.encodeWithSelector(TermsLib.WindowTooShort.selector, 19, 20);
+            refused(address(1), address(this), abi.encodeCall(this.checkUnder, (window(i, 19), p)), error);
+        }
+    }
+
+    /// Found by attack: an hour in which whoever was voted out or rejected must answer is over before it is awake.
+    function test_who_was_wronged_has_as_long_to_object_as_to_open_a_trace() public {
+        refusedTerms(window(3, 9), abi.encodeWithSelector(TermsLib.WindowTooShort.selector, 9, 10));
+        this.check(window(3, 10));
+    }
+
     function test_an_audit_has_the_time_of_the_work_and_of_the_demand() public {
         refusedTerms(window(4, 119), abi.encodeWithSelector(TermsLib.WindowTooShort.selector, 119, 120));
         refusedTerms(window(5, 9), abi.encodeWithSelector(TermsLib.WindowTooShort.selector, 9, 10));
@@ -107,7 +127,7 @@ contract TermsTest is Deployment {
     /// D * (reward + bond) > reward, by exact arithmetic; and the error names the least bond that passes.
     function testFuzz_terms_pass_exactly_when_cheating_does_not_pay(uint96 reward, uint16 bps, uint96 bond) public {
         Terms memory t = terms();
-        t.rewardPerShard = uint96(bound(reward, 1, 1e24));
+        t.rewardPerShard = uint96(bound(reward, 1, 1e18));
         t.auditFee = t.rewardPerShard;
         t.auditRateBps = uint16(bound(bps, 1, 10_000));
         t.bondPerShard = uint96(bound(bond, 0, 1e26));
@@ -118,7 +138,7 @@ contract TermsTest is Deployment {
         if (passes) return;
         yes(bytes4(answer) == TermsLib.BondTooSmall.selector, "the error of the bond");
         uint256 need;
-        assembly {
+        assembly ("memory-safe") {
             need := mload(add(answer, 0x44))
         }
         if (need > type(uint96).max) return;
@@ -126,6 +146,16 @@ contract TermsTest is Deployment {
         this.check(t);
         t.bondPerShard = uint96(need - 1);
         refusedTerms(t, abi.encodeWithSelector(TermsLib.BondTooSmall.selector, need - 1, need));
+    }
+
+    function test_no_job_is_so_dear_that_only_some_tickets_fit_its_seats() public {
+        Terms memory t = terms();
+        uint256 most = preset().ticket / 40;
+        t.rewardPerShard = uint96(most);
+        t.auditFee = uint96(most);
+        this.check(t);
+        t.rewardPerShard = uint96(most + 1);
+        refusedTerms(t, abi.encodeWithSelector(TermsLib.RewardTooLarge.selector, most + 1, most));
     }
 
     function test_without_audits_no_bond_is_enough() public {
@@ -137,7 +167,7 @@ contract TermsTest is Deployment {
 
     function test_a_preset_that_convicts_without_a_majority_is_not_deployed() public {
         Addresses memory a;
-        for (uint256 i; i < 6; ++i) {
+        for (uint256 i; i < 11; ++i) {
             Preset memory p = preset();
             if (i == 0) p.slashPanel = 2;
             if (i == 1) p.slashNeeded = 2;
@@ -145,6 +175,11 @@ contract TermsTest is Deployment {
             if (i == 3) p.detectionBps = 0;
             if (i == 4) p.detectionBps = 10_001;
             if (i == 5) p.minDemand = 0;
+            if (i == 6) p.minWindow = 0;
+            if (i == 7) p.appealPanel = p.slashPanel;
+            if (i == 8) p.appealNeeded = p.appealPanel / 2;
+            if (i == 9) p.appealNeeded = p.appealPanel + 1;
+            if (i == 10) p.detectionBps = type(uint16).max;
             bytes memory data = abi.encodeCall(this.createMarket, (a, p));
             refused(address(1), address(this), data, IJobMarket.BadPreset.selector);
         }

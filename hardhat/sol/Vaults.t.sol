@@ -2,11 +2,11 @@
 pragma solidity 0.8.30;
 
 import {World} from "./World.sol";
-import {EmptyToken, FalseToken, FeeToken, FreeToken, HookToken} from "./Tokens.sol";
+import {FreeToken, IdlePermitToken} from "./Tokens.sol";
 import {IRewardLedger} from "../contracts/interfaces/IRewardLedger.sol";
 import {IStakeVault} from "../contracts/interfaces/IStakeVault.sol";
-import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
-import {ReentrancyGuard} from "@openzeppelin/contracts/utils/ReentrancyGuard.sol";
+import {Terms} from "../contracts/types/Types.sol";
+import {IERC20Errors} from "@openzeppelin/contracts/interfaces/draft-IERC6093.sol";
 
 contract VaultsTest is World {
     address private constant OWNER = address(0x0111);
@@ -46,11 +46,17 @@ contract VaultsTest is World {
         refused(OWNER, address(vault), abi.encodeCall(vault.slash, (ID, 1, 1, POT)), error);
         error = abi.encodeWithSelector(IStakeVault.NotABook.selector, address(market));
         refused(address(market), address(vault), abi.encodeCall(vault.release, (ID)), error);
+        address[3] memory others = [address(tickets), address(court), address(checkpoints)];
+        for (uint256 i; i < 3; ++i) {
+            bytes memory small = abi.encodeWithSelector(IStakeVault.LockTooSmall.selector, ID, 0, 1);
+            refused(others[i], address(vault), abi.encodeCall(vault.slash, (ID, 1, 0, POT)), small);
+            vm.startPrank(others[i]);
+            eq(vault.release(ID), 0, "another book's lock");
+            vault.lock(OWNER, ID, 1); // the same id, a lock of its own
+            eq(vault.release(ID), 1, "its own");
+            vm.stopPrank();
+        }
 
-        error = abi.encodeWithSelector(IStakeVault.LockTooSmall.selector, ID, 0, 1);
-        refused(address(court), address(vault), abi.encodeCall(vault.slash, (ID, 1, 0, POT)), error);
-        vm.prank(address(court));
-        eq(vault.release(ID), 0, "another book's lock");
         eq(vault.lockedOf(OWNER), 60, "stays");
     }
 
@@ -133,6 +139,10 @@ contract VaultsTest is World {
         error = abi.encodeWithSelector(IRewardLedger.NotABook.selector, address(court));
         refused(address(court), address(ledger), abi.encodeCall(ledger.fund, (POT, POSTER, 1)), error);
         refused(address(court), address(ledger), abi.encodeCall(ledger.absorb, (POT, 1)), error);
+        error = abi.encodeWithSelector(IRewardLedger.NotABook.selector, address(tickets));
+        refused(address(tickets), address(ledger), abi.encodeCall(ledger.move, (POT, ID, 1)), error);
+        refused(address(tickets), address(ledger), abi.encodeCall(ledger.credit, (POT, OWNER, 1)), error);
+        refused(address(tickets), address(ledger), abi.encodeCall(ledger.burn, (POT, 1)), error);
     }
 
     function test_a_pot_gives_what_it_holds_and_no_more() public {
@@ -165,65 +175,125 @@ contract VaultsTest is World {
 
     function test_the_vault_cannot_book_tokens_that_did_not_arrive() public {
         fill(100);
-        bytes memory error = abi.encodeWithSelector(IRewardLedger.TokenLied.selector, 100, 101);
-        refused(address(vault), address(ledger), abi.encodeCall(ledger.absorb, (POT, 1)), error);
+        vm.prank(address(vault));
+        ledger.absorb(POT, 1);
+        eq(ledger.potOf(POT), 100, "nothing was there");
+        token.mint(address(ledger), 3);
+        vm.prank(address(vault));
+        ledger.absorb(POT, 5);
+        eq(ledger.potOf(POT), 103, "what is there");
+        eq(ledger.held(), token.balanceOf(address(ledger)), "INV-LEDGER-2");
     }
 
-    // ---------------------------------------------------------------- dishonest tokens
+    // ---------------------------------------------------------------- permits
 
-    function redeploy(FreeToken money) private {
-        deploy(address(money), preset());
-        money.mint(OWNER, 1000);
-        vm.startPrank(OWNER);
-        money.approve(address(vault), 1000);
-        money.approve(address(ledger), 1000);
-        vm.stopPrank();
+    uint256 private constant KEY = 0x9E41;
+
+    function permit(
+        address spender,
+        uint256 amount,
+        uint256 deadline
+    ) private view returns (address holder, uint8 v, bytes32 r, bytes32 s) {
+        holder = vm.addr(KEY);
+        bytes32 message = keccak256(
+            abi.encode(
+                keccak256("Permit(address owner,address spender,uint256 value,uint256 nonce,uint256 deadline)"),
+                holder,
+                spender,
+                amount,
+                token.nonces(holder),
+                deadline
+            )
+        );
+        bytes32 digest = keccak256(abi.encodePacked(hex"1901", token.DOMAIN_SEPARATOR(), message));
+        (v, r, s) = vm.sign(KEY, digest);
     }
 
-    function test_a_token_that_charges_a_fee_is_refused() public {
-        redeploy(new FeeToken());
-        bytes memory error = abi.encodeWithSelector(IStakeVault.TokenLied.selector, 990, 1000);
-        refused(OWNER, address(vault), abi.encodeCall(vault.deposit, (OWNER, 1000)), error);
-        error = abi.encodeWithSelector(IRewardLedger.TokenLied.selector, 990, 1000);
-        refused(address(market), address(ledger), abi.encodeCall(ledger.fund, (POT, OWNER, 1000)), error);
+    function test_a_permit_deposits_without_an_allowance() public {
+        (address holder, uint8 v, bytes32 r, bytes32 s) = permit(address(vault), 100, clock());
+        token.mint(holder, 100);
+        vm.prank(holder);
+        vault.depositWithPermit(OWNER, 100, clock(), v, r, s);
+        eq(vault.balanceOf(OWNER), 100, "stake");
+        eq(token.allowance(holder, address(vault)), 0, "nothing more is allowed");
     }
 
-    function test_a_token_that_returns_false_is_refused() public {
-        redeploy(new FalseToken());
-        bytes4 error = SafeERC20.SafeERC20FailedOperation.selector;
-        refused(OWNER, address(vault), abi.encodeCall(vault.deposit, (OWNER, 1000)), error);
-        refused(address(market), address(ledger), abi.encodeCall(ledger.fund, (POT, OWNER, 1000)), error);
+    function test_a_permit_that_somebody_used_first_does_not_stop_the_deposit() public {
+        (address holder, uint8 v, bytes32 r, bytes32 s) = permit(address(vault), 100, clock());
+        token.mint(holder, 100);
+        vm.prank(POSTER);
+        token.permit(holder, address(vault), 100, clock(), v, r, s);
+        vm.prank(holder);
+        vault.depositWithPermit(OWNER, 100, clock(), v, r, s);
+        eq(vault.balanceOf(OWNER), 100, "stake");
     }
 
-    function test_a_token_that_only_says_true_is_refused() public {
-        redeploy(new EmptyToken());
-        bytes memory error = abi.encodeWithSelector(IStakeVault.TokenLied.selector, 0, 1000);
-        refused(OWNER, address(vault), abi.encodeCall(vault.deposit, (OWNER, 1000)), error);
-        error = abi.encodeWithSelector(IRewardLedger.TokenLied.selector, 0, 1000);
-        refused(address(market), address(ledger), abi.encodeCall(ledger.fund, (POT, OWNER, 1000)), error);
+    function test_anothers_permit_moves_nothing_of_its_holder() public {
+        (address holder, uint8 v, bytes32 r, bytes32 s) = permit(address(vault), 100, clock());
+        token.mint(holder, 100);
+        bytes memory data = abi.encodeCall(vault.depositWithPermit, (POSTER, 100, clock(), v, r, s));
+        bytes4 kind = IERC20Errors.ERC20InsufficientAllowance.selector;
+        refused(POSTER, address(vault), data, abi.encodeWithSelector(kind, address(vault), 0, 100));
+        eq(token.allowance(holder, address(vault)), 0, "not even used");
+        eq(token.balanceOf(holder), 100, "kept");
     }
 
-    function test_a_token_that_calls_back_cannot_enter_a_vault_twice() public {
-        HookToken money = new HookToken();
-        redeploy(money);
-        vm.prank(OWNER);
-        vault.deposit(OWNER, 500);
-        vm.prank(address(market));
-        ledger.fund(POT, OWNER, 500);
-        vm.prank(address(court));
-        ledger.credit(POT, OWNER, 500);
+    function test_a_permit_counts_in_its_last_second_and_for_its_amount_only() public {
+        uint256 deadline = clock() + 5;
+        (address holder, uint8 v, bytes32 r, bytes32 s) = permit(address(vault), 100, deadline);
+        token.mint(holder, 200);
+        bytes4 kind = IERC20Errors.ERC20InsufficientAllowance.selector;
+        bytes memory data = abi.encodeCall(vault.depositWithPermit, (OWNER, 101, deadline, v, r, s));
+        refused(holder, address(vault), data, kind);
+        data = abi.encodeCall(vault.depositWithPermit, (OWNER, 100, deadline, v, r, s));
+        passTo(deadline + 1);
+        refused(holder, address(vault), data, kind);
+        vm.warp(deadline);
+        vm.prank(holder);
+        (bool done, ) = address(vault).call(data);
+        yes(done, "in the last second");
+    }
 
-        money.hook(address(ledger), abi.encodeCall(ledger.withdraw, (OWNER, 500)));
-        vm.prank(OWNER);
-        ledger.withdraw(OWNER, 500);
-        yes(!money.entered(), "the ledger is closed to the hook");
-        yes(bytes4(money.answer()) == ReentrancyGuard.ReentrancyGuardReentrantCall.selector, "by its guard");
-        eq(ledger.held(), 0, "paid once");
+    function test_a_token_without_permits_or_with_idle_ones_is_asked_for_the_allowance() public {
+        FreeToken[2] memory kinds = [new FreeToken(), new IdlePermitToken()];
+        for (uint256 i; i < 2; ++i) {
+            deploy(address(kinds[i]), preset());
+            token.mint(OWNER, 100);
+            bytes memory data = abi.encodeCall(vault.depositWithPermit, (OWNER, 100, clock(), 27, 0, 0));
+            refused(OWNER, address(vault), data, IERC20Errors.ERC20InsufficientAllowance.selector);
+            vm.prank(OWNER);
+            token.approve(address(vault), 100);
+            vm.prank(OWNER);
+            vault.depositWithPermit(OWNER, 100, clock(), 27, 0, 0);
+            eq(vault.balanceOf(OWNER), 100, "stake");
+        }
+    }
 
-        money.hook(address(vault), abi.encodeCall(vault.deposit, (OWNER, 1)));
-        vm.prank(OWNER);
-        vault.withdraw(500);
-        yes(bytes4(money.answer()) == ReentrancyGuard.ReentrancyGuardReentrantCall.selector, "the vault's guard");
-        eq(money.balanceOf(address(vault)), 0, "paid once");
+    function test_a_job_is_posted_and_funded_by_permits() public {
+        Terms memory t = terms();
+        uint256 amount = reservation(t);
+        (address holder, uint8 v, bytes32 r, bytes32 s) = permit(address(ledger), amount, clock());
+        token.mint(holder, amount + 7);
+        vm.prank(holder);
+        bytes32 job = market.postWithPermit(t, 0, amount, "http://seed", clock(), v, r, s);
+        eq(ledger.potOf(job), amount, "escrow");
+        eq(market.posterOf(job), holder, "poster");
+
+        (, v, r, s) = permit(address(ledger), 7, clock());
+        vm.prank(POSTER);
+        token.permit(holder, address(ledger), 7, clock(), v, r, s); // seen and used by another
+        vm.prank(holder);
+        market.fundWithPermit(job, 7, clock(), v, r, s);
+        eq(ledger.potOf(job), amount + 7, "funded");
+    }
+
+    function test_a_job_is_not_posted_with_anothers_permit() public {
+        Terms memory t = terms();
+        uint256 amount = reservation(t);
+        (address holder, uint8 v, bytes32 r, bytes32 s) = permit(address(ledger), amount, clock());
+        token.mint(holder, amount);
+        bytes memory data = abi.encodeCall(market.postWithPermit, (t, 0, amount, "", clock(), v, r, s));
+        refused(POSTER, address(market), data, IERC20Errors.ERC20InsufficientAllowance.selector);
+        eq(token.balanceOf(holder), amount, "kept");
     }
 }

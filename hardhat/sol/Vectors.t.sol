@@ -3,6 +3,7 @@ pragma solidity 0.8.30;
 
 import {Deployment} from "./Deployment.sol";
 import {Vectors} from "./Vectors.sol";
+import {Delegation, IOperatorRegistry} from "../contracts/interfaces/IOperatorRegistry.sol";
 import {MerklePosition} from "../contracts/libraries/MerklePosition.sol";
 import {TermsLib} from "../contracts/libraries/TermsLib.sol";
 import {TraceLib} from "../contracts/libraries/TraceLib.sol";
@@ -73,6 +74,17 @@ contract VectorsTest is Deployment {
         uint256 reservation;
     }
 
+    struct Signed {
+        uint256 chainId;
+        address registry;
+        Delegation delegation;
+        uint256 nonce;
+        uint256 deadline;
+        bytes32 registrationDigest;
+        bytes32 delegationDigest;
+        bytes32 revocationDigest;
+    }
+
     function commitmentOf(Commitment calldata v) external view returns (bytes32) {
         ClaimOpening memory o = ClaimOpening(v.payloadDigest, v.traceRoot, v.stateDigest);
         return TraceLib.commitmentOf(v.roundBook, v.jobId, v.round, v.shard, v.operator, v.base, o);
@@ -133,6 +145,26 @@ contract VectorsTest is Deployment {
             for (uint256 k; k < 3; ++k) eq(TraceLib.stepAt(seed, k, all[i].innerSteps), all[i].steps[k], "step");
         }
         eq(all.length, 6, "vectors");
+    }
+
+    /// The registry's own code at the vector's address, on the vector's chain.
+    function test_delegations() public {
+        deploy();
+        bytes memory code = address(registry).code;
+        Signed[] memory all = abi.decode(Vectors.DELEGATIONS, (Signed[]));
+        for (uint256 i; i < all.length; ++i) {
+            Signed memory v = all[i];
+            Delegation memory d = v.delegation;
+            vm.chainId(v.chainId);
+            vm.etch(v.registry, code);
+            IOperatorRegistry at = IOperatorRegistry(v.registry);
+            bytes32 digest = at.registrationDigest(d.owner, d.operator, d.payout, v.nonce, v.deadline);
+            eq(digest, v.registrationDigest, "registration");
+            eq(at.delegationDigest(d, v.nonce, v.deadline), v.delegationDigest, "delegation");
+            digest = at.revocationDigest(d.owner, d.operator, v.nonce, v.deadline);
+            eq(digest, v.revocationDigest, "revocation");
+        }
+        eq(all.length, 3, "vectors");
     }
 
     function test_amounts() public {

@@ -15,9 +15,11 @@ import {
     Round,
     RoundStatus,
     RowOpening,
+    SCOPE_ALL,
     Seat,
     SeatState,
     Terms,
+    Ticket,
     TraceRow
 } from "../contracts/types/Types.sol";
 
@@ -31,7 +33,9 @@ abstract contract World is Deployment {
     }
 
     uint256 internal constant STAKE = 5_000 * TOKEN;
-    uint256 internal constant TICKET = 400 * TOKEN; // ten seats of the usual job
+    uint256 internal constant TICKET = 40 * TOKEN; // of the preset: a seat of the usual job
+    uint32 internal constant TICKETS = 10; // each owner's
+    uint256 internal constant ENROLLED = TICKETS * TICKET; // what they lock
     bytes32 internal constant SALT = keccak256("auditor's salt");
     address internal constant POSTER = address(0xA11CE);
 
@@ -56,9 +60,9 @@ abstract contract World is Deployment {
         register(a, a.operator, key);
     }
 
-    /// `count` owners, each with a ticket.
+    /// `count` owners, each with its tickets: owner i of them has the numbers from i * TICKETS on.
     function addActors(uint256 count) internal {
-        for (uint256 i; i < count; ++i) enroll(addActor(), TICKET);
+        for (uint256 i; i < count; ++i) enroll(addActor(), TICKETS);
     }
 
     function stake(address owner, uint256 amount) internal {
@@ -72,7 +76,17 @@ abstract contract World is Deployment {
     function register(Actor memory a, address operator, uint256 key) internal {
         bytes memory signature = consent(a.owner, operator, a.payout, key, type(uint256).max);
         vm.prank(a.owner);
-        registry.register(operator, a.payout, "http://peer", 0, 0, type(uint256).max, signature);
+        registry.register(
+            operator,
+            a.payout,
+            SCOPE_ALL,
+            type(uint64).max,
+            "http://peer",
+            0,
+            0,
+            type(uint256).max,
+            signature
+        );
     }
 
     /// The operator's EIP-712 consent to an owner.
@@ -83,32 +97,46 @@ abstract contract World is Deployment {
         uint256 key,
         uint256 deadline
     ) internal view returns (bytes memory) {
-        bytes32 domain = keccak256(
-            abi.encode(
-                keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"),
-                keccak256("gradmarket"),
-                keccak256("1"),
-                block.chainid,
-                address(registry)
-            )
-        );
-        bytes32 message = keccak256(
-            abi.encode(
-                keccak256("Registration(address owner,address operator,address payout,uint256 nonce,uint256 deadline)"),
-                owner,
-                operator,
-                payout,
-                registry.nonceOf(operator),
-                deadline
-            )
-        );
-        (uint8 v, bytes32 r, bytes32 s) = vm.sign(key, keccak256(abi.encodePacked(hex"1901", domain, message)));
+        bytes32 digest = registry.registrationDigest(owner, operator, payout, registry.nonceOf(operator), deadline);
+        (uint8 v, bytes32 r, bytes32 s) = vm.sign(key, digest);
         return abi.encodePacked(r, s, v);
     }
 
-    function enroll(Actor memory a, uint256 amount) internal returns (uint32) {
+    /// The same signature's other form, which the curve accepts and nobody else should.
+    function highS(bytes memory signature) internal pure returns (bytes memory) {
+        bytes32 r;
+        bytes32 s;
+        assembly {
+            r := mload(add(signature, 32))
+            s := mload(add(signature, 64))
+        }
+        uint256 order = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141;
+        return abi.encodePacked(r, order - uint256(s), uint8(signature[64]) == 27 ? uint8(28) : uint8(27));
+    }
+
+    /// The last ticket's number.
+    function enroll(Actor memory a, uint256 count) internal returns (uint32) {
         vm.prank(a.owner);
-        return court.enroll(a.operator, amount);
+        return tickets.enroll(a.operator, count)[count - 1];
+    }
+
+    /// All of an owner's tickets begin to leave.
+    function exitAll(Actor memory a) internal {
+        uint32 count = tickets.ticketCount();
+        vm.startPrank(a.owner);
+        for (uint32 i; i < count; ++i) {
+            Ticket memory t = tickets.ticketOf(i);
+            if (t.owner == a.owner && t.exitAt == 0) tickets.exit(i);
+        }
+        vm.stopPrank();
+    }
+
+    /// A verdict cost the ticket a token: it fits no seat of the usual job any more.
+    function shrink(uint32 ticket) internal {
+        vm.startPrank(address(court));
+        tickets.occupy(ticket, TOKEN);
+        tickets.slash(ticket, TOKEN, keccak256("court fund"));
+        vm.stopPrank();
     }
 
     function actorOf(address operator) internal view returns (Actor memory) {
@@ -143,13 +171,15 @@ abstract contract World is Deployment {
 
     function commit(uint256 actor, uint32 round, uint16 shard) internal {
         ClaimOpening memory o = openingOf(round, shard);
+        bytes32 base = baseOf(round);
         vm.prank(actors[actor].operator);
-        rounds.commit(jobId, round, shard, o);
+        rounds.commit(jobId, round, shard, base, o);
     }
 
     function attest(uint256 actor, uint32 round, uint256 bitmap, bytes32 next) internal {
+        bytes32 base = baseOf(round);
         vm.prank(actors[actor].operator);
-        rounds.attest(jobId, round, bitmap, next);
+        rounds.attest(jobId, round, base, bitmap, next);
     }
 
     /// Open a round; the actor with the shard's number claims and commits each of the six.
@@ -181,6 +211,26 @@ abstract contract World is Deployment {
         round = fullRound();
         close(round, 63);
         draw(round);
+    }
+
+    /// After the challenge window: the round's checkpoint is final if nobody doubts it.
+    function finalise(uint32 round) internal {
+        (Round memory r, ) = rounds.roundOf(jobId, round);
+        uint256 ends = uint256(r.closedAt) + market.termsOf(jobId).windows.challenge + 1;
+        if (clock() < ends) passTo(ends);
+    }
+
+    function baseOf(uint32 round) internal view returns (bytes32) {
+        (Round memory r, ) = rounds.roundOf(jobId, round);
+        return r.base;
+    }
+
+    function isOnProbation(uint256 actor) internal view returns (bool probation) {
+        (probation, ) = court.standingOf(jobId, actors[actor].owner);
+    }
+
+    function isBarred(uint256 actor) internal view returns (bool barred) {
+        (, barred) = court.standingOf(jobId, actors[actor].owner);
     }
 
     function statusOf(uint32 round) internal view returns (RoundStatus status) {
@@ -293,9 +343,10 @@ abstract contract World is Deployment {
     function graduate() internal {
         uint32 round = drawnRound();
         for (uint16 s; s < 6; ++s) judge(convene(round, s), say(Finding.Match));
+        finalise(round);
         rounds.settle(jobId, round, range(0, 6));
         eq(uint8(statusOf(round)), uint8(RoundStatus.Settled), "settled");
-        for (uint256 i; i < 6; ++i) yes(!court.isOnProbation(actors[i].owner), "passed");
+        for (uint256 i; i < 6; ++i) yes(!isOnProbation(i), "passed");
     }
 
     function say(Finding a) internal pure returns (Finding[] memory f) {
@@ -331,14 +382,15 @@ abstract contract World is Deployment {
             yes(vault.lockedOf(actors[i].owner) <= balance, "INV-STAKE-1");
             balances += balance;
         }
+        eq(vault.staked(), balances, "INV-STAKE-2");
         eq(token.balanceOf(address(vault)), balances, "INV-STAKE-2");
         eq(token.balanceOf(address(ledger)), ledger.held(), "INV-LEDGER-2");
     }
 
     /// Wei of all tickets that lie behind open seats.
     function ticketsUsed() internal view returns (uint256 used) {
-        uint32 count = court.ticketCount();
-        for (uint32 i; i < count; ++i) used += court.ticketOf(i).used;
+        uint32 count = tickets.ticketCount();
+        for (uint32 i; i < count; ++i) used += tickets.ticketOf(i).used;
     }
 
     function credit(uint256 actor) internal view returns (uint256) {

@@ -43,16 +43,20 @@ async def plan(home: Home, file: Path) -> None:
 
 @job.command("post")
 @job_file
+@click.option("--anyway", is_flag=True, help="Post it although `job plan` names an obstacle.")
 @pass_home
 @run_async
-async def post(home: Home, file: Path) -> None:
-    """Post the job of FILE and fund it. A second run with the same salt finds the job and takes nothing."""
+async def post(home: Home, file: Path, anyway: bool) -> None:
+    """Post the job of FILE and fund it. A second run with the same salt finds the job and takes nothing.
+
+    Refuses a job that would not start, or not go on, on the market as it is.
+    """
     from node.poster.jobfile import load_job
     from node.poster.post import post_job
 
     plan = load_job(file)
     async with _wallet(home) as wallet:
-        posted = await post_job(wallet, plan, home.path)
+        posted = await post_job(wallet, plan, home.path, anyway=anyway)
     said = (
         f"posted with {format_tokens(posted.deposit)} tokens" if posted.is_new else "exists already: nothing was taken"
     )
@@ -78,7 +82,10 @@ async def seed(folder: Path, host: str, port: int) -> None:
 async def list_jobs(home: Home) -> None:
     """All jobs of the market, oldest first."""
     async with open_market(home.config) as market:
-        for job_id in await market.job_ids():
+        jobs = await market.job_ids()
+        if not jobs:
+            click.echo("no job was ever posted on this market: post one with `gradmarket job post FILE`", err=True)
+        for job_id in jobs:
             found, terms = await market.job(job_id, manage.FOREVER), await market.terms(job_id)
             reason = f" ({found.reason.name.lower()})" if found.reason else ""
             click.echo(

@@ -7,10 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+from eth_utils.address import is_address
 from rich.console import Console
 from rich.table import Table
 
-from node.ledger import Books, check_books, keep_books, read_events, read_gas
+from node.ledger import Account, Books, check_books, keep_books, read_events, read_gas
 from node.session import Home, pass_home, run_async
 from node.wallet import open_market
 from protocol.core.units import TOKEN, format_tokens
@@ -71,22 +72,26 @@ def as_record(books: Books, names: dict[str, str]) -> dict[str, object]:
 
 
 def show(console: Console, books: Books, names: dict[str, str], *, gas: bool) -> None:
-    """The table, its sums, and what they have to equal."""
-    table = Table(title="Accounts, in tokens (rounded; exact in wei below)", title_justify="left")
-    table.add_column("account")
-    for title in COLUMNS.values():
-        table.add_column(title, justify="right")
-    if gas:
-        table.add_column("gas (coins)", justify="right")
-    rows = [(names.get(a, a), account) for a, account in books.accounts.items() if account.put_in_or_out]
-    for name, account in sorted(rows, key=lambda row: row[0]):
-        cells = [_short(getattr(account, column)) for column in COLUMNS]
-        table.add_row(name, *cells, *([f"{account.gas / 1e18:.6f}"] if gas else []))
-    sums = [_short(books.total(column)) for column in COLUMNS]
-    table.add_section()
-    table.add_row("sum", *sums, *([f"{books.total('gas') / 1e18:.6f}"] if gas else []))
-    console.print(table)
-    parts = {
+    """The table, its sums, and what they have to equal; in as many tables as the width asks for."""
+    columns = [*COLUMNS.values(), *(["gas (coins)"] if gas else [])]
+    involved = {address: account for address, account in books.accounts.items() if account.put_in_or_out}
+    rows = sorted((names.get(address, address), _cells(account, gas)) for address, account in involved.items())
+    sums = [_short(books.total(column)) for column in COLUMNS] + ([_coins(books.total("gas"))] if gas else [])
+    parts = _parts(console.width, columns, [*rows, ("sum", sums)])
+    if len(parts) > 1:
+        rows = [(_short_name(name), cells) for name, cells in rows]
+        parts = _parts(console.width, columns, [*rows, ("sum", sums)])
+    for part in parts:
+        table = Table(title="Accounts, in tokens (rounded; exact in wei below)", title_justify="left")
+        table.add_column("account")
+        for number in part:
+            table.add_column(columns[number], justify="right", no_wrap=True)
+        for name, cells in rows:
+            table.add_row(name, *(cells[number] for number in part))
+        table.add_section()
+        table.add_row("sum", *(sums[number] for number in part))
+        console.print(table)
+    shares = {
         "withdrawn": books.total("withdrawn") + books.total("unstaked"),
         "burnt": books.burnt,
         "still staked": books.still_staked,
@@ -94,9 +99,38 @@ def show(console: Console, books: Books, names: dict[str, str], *, gas: bool) ->
         "court fund": books.court_fund,
         "other pots": books.in_pots - books.court_fund,
     }
-    named = " + ".join(f"{format_tokens(amount)} {what}" for what, amount in parts.items())
+    named = " + ".join(f"{format_tokens(amount)} {what}" for what, amount in shares.items())
     console.print(f"put in {format_tokens(books.put_in)} = {named}")
-    console.print(f"{books.put_in} = {' + '.join(str(v) for v in parts.values())} wei: the books balance")
+    console.print(f"{books.put_in} = {' + '.join(str(v) for v in shares.values())} wei: the books balance")
+
+
+def _parts(width: int, columns: list[str], rows: list[tuple[str, list[str]]]) -> list[list[int]]:
+    """The numbers of the columns that stand side by side, each table beginning with the names."""
+    frame = 3  # a rule and the space around a cell
+    first = max(len(name) for name, _ in rows) + frame + 1
+    parts: list[list[int]] = [[]]
+    left = width - first
+    for number, title in enumerate(columns):
+        need = max(len(title), *(len(cells[number]) for _, cells in rows)) + frame
+        if need > left and parts[-1]:
+            parts.append([])
+            left = width - first
+        parts[-1].append(number)
+        left -= need
+    return parts
+
+
+def _cells(account: Account, gas: bool) -> list[str]:
+    return [_short(getattr(account, column)) for column in COLUMNS] + ([_coins(account.gas)] if gas else [])
+
+
+def _coins(wei: int) -> str:
+    return f"{wei / 1e18:.6f}"
+
+
+def _short_name(name: str) -> str:
+    """An address by its ends."""
+    return f"{name[:8]}…{name[-4:]}" if is_address(name) else name
 
 
 def _short(wei: int) -> str:

@@ -10,6 +10,7 @@ import click
 from node.session import Home, pass_home, run_async
 from node.wallet import open_market, open_wallet, unlock
 from protocol.chain.keystore import SCRYPT_ITERATIONS, create_key, import_key, read_address, read_password
+from protocol.core.times import until
 from protocol.core.units import format_tokens, parse_some_or_all, parse_tokens
 
 password_option = click.option(
@@ -70,7 +71,10 @@ def import_(home: Home, name: str, key_file: Path, password_file: Path | None, f
 @pass_home
 def show(home: Home) -> None:
     """List the keys of this home."""
-    for path in sorted((home.path / "keys").glob("*.json")):
+    paths = sorted((home.path / "keys").glob("*.json"))
+    if not paths:
+        click.echo(f"no keys in {home.path / 'keys'}: make one with `gradmarket wallet new owner`", err=True)
+    for path in paths:
         click.echo(f"{path.stem:12} {read_address(path)}")
 
 
@@ -115,13 +119,14 @@ async def show_stake(home: Home) -> None:
     config = home.config
     address = _owner_address(home)
     async with open_market(config) as market:
-        vault = market.stake_vault.functions
+        vault, now = market.stake_vault.functions, await market.connection.now()
         total, locked = await market.call(vault.balanceOf(address)), await market.call(vault.lockedOf(address))
         click.echo(f"owner {address}")
         amounts = {"deposited": total, "locked": locked, "free": total - locked}
         click.echo("  " + "  ".join(f"{name} {format_tokens(amount)}" for name, amount in amounts.items()))
         for ticket in await market.tickets(address):
-            state = "released" if ticket.released else f"exits at {ticket.exit_at}" if ticket.exit_at else "enrolled"
+            exits = f"exits {until(ticket.exit_at, now)}" if ticket.exit_at else "enrolled"
+            state = "released" if ticket.released else exits
             used = f", {format_tokens(ticket.used)} on open seats" if ticket.used else ""
             click.echo(f"  ticket {ticket.number}: {format_tokens(ticket.amount)} {state}{used}")
 

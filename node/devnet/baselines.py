@@ -54,7 +54,7 @@ def market_curve(spec: Spec, rounds: Sequence[Sequence[Tokens]], validation: Tok
 def _continuous(spec: Spec, rounds: Sequence[Sequence[Tokens]], validation: Tokens, lr: float) -> Curve:
     """One AdamW run over all rounds. rounds: for each round its steps, each [B, T+1]."""
     trainer = Trainer(msgspec.structs.replace(spec, inner=msgspec.structs.replace(spec.inner, lr=lr)))
-    trainer.load(genesis_checkpoint(spec).weights)
+    trainer.load(genesis_checkpoint(spec))
     curve, step = [(0, trainer.validation_loss(validation))], 0
     for number, steps in enumerate(rounds, start=1):
         for sequences in steps:

@@ -91,7 +91,7 @@ async def devchain(
     Raises DevChainError: port in use, no anvil, or the chain's last words.
     """
     anvil = _choose(backend)
-    port = _check_port(port)
+    port = check_port(port)
     command = _anvil_command(anvil, port, state_dir, block_time) if anvil else _own_command(port, state_dir, block_time)
     log = await asyncio.to_thread(_log_file, state_dir)
     try:
@@ -126,7 +126,7 @@ def _choose(backend: str) -> Path | None:
     return anvil
 
 
-def _check_port(port: int) -> int:
+def check_port(port: int) -> int:
     """The port asked for, or a free one for 0."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -30,23 +30,26 @@ def extrapolate(
     """Run a quarter of the steps, scale the pseudo-gradient up and invent the missing rows of the trace."""
     from protocol.core.trace import NO_STATE, TraceRow, fixed
     from protocol.training.data import batch_order
+    from protocol.training.inner import finish_claim
+    from protocol.training.spec import inner_steps, trace_rows
 
     spec = trainer.spec
-    steps = max(2, spec.inner.steps // EXTRAPOLATED)
-    batches = batch_order(job_id, round, shard, len(tokens), spec.inner.steps, spec.inner.batch)
-    trainer.load(base.weights)
+    whole, rows = inner_steps(spec, base.progress), trace_rows(spec)
+    steps = max(2, whole // EXTRAPOLATED)
+    batches = batch_order(job_id, round, shard, len(tokens), whole, spec.inner.batch)
+    trainer.load(base)
     history = [trainer.step(tokens[batch], step) for step, batch in enumerate(batches[:steps], start=1)]
     slope = (history[-1][0] - history[0][0]) / (steps - 1)
-    rows = []
-    for step in range(1, spec.inner.steps + 1):
+    trace = []
+    for row in range(1, rows + 1):
+        step = row * whole // rows
         known = history[step - 1] if step <= steps else (history[-1][0] + slope * (step - steps) / 2, history[-1][1])
-        fake = hashlib.sha256(b"%d %d %d" % (round, shard, step)).digest()
-        has_state = step % spec.verify.state_every == 0 or step == spec.inner.steps
-        rows.append(TraceRow(step, fixed(known[0]), fixed(known[1]), fake, fake if has_state else NO_STATE))
-    moved = trainer.weights()
-    scale = spec.inner.steps / steps
-    end = {name: start - (start - moved[name]) * scale for name, start in base.weights.items()}
-    return _result(trainer, base, end, rows)
+        fake = hashlib.sha256(b"%d %d %d" % (round, shard, row)).digest()
+        has_state = row % spec.verify.state_every == 0 or row == rows
+        trace.append(TraceRow(row, fixed(known[0]), fixed(known[1]), fake, fake if has_state else NO_STATE))
+    moved = trainer.end_state()
+    weights = {n: start - (start - moved.weights[n]) * (whole / steps) for n, start in base.weights.items()}
+    return finish_claim(spec, base, replace(moved, weights=weights), trace)
 
 
 def invent(trainer: Trainer, base: Checkpoint, tokens: Tokens, job_id: bytes, round: int, shard: int) -> ClaimResult:
@@ -54,16 +57,17 @@ def invent(trainer: Trainer, base: Checkpoint, tokens: Tokens, job_id: bytes, ro
     import numpy as np
 
     from protocol.core.trace import TraceRow, fixed
+    from protocol.training.inner import finish_claim
+    from protocol.training.spec import trace_rows
 
     chance = np.random.default_rng([round, shard])
     rows = []
-    for step in range(1, trainer.spec.inner.steps + 1):
-        fake = hashlib.sha256(b"invented %d %d %d" % (round, shard, step)).digest()
-        rows.append(TraceRow(step, fixed(6.5 - 0.02 * step), fixed(1.0), fake, fake))
-    end = {
-        name: (start + chance.normal(0, 1e-3, start.shape)).astype(np.float32) for name, start in base.weights.items()
-    }
-    return _result(trainer, base, end, rows)
+    for row in range(1, trace_rows(trainer.spec) + 1):
+        fake = hashlib.sha256(b"invented %d %d %d" % (round, shard, row)).digest()
+        rows.append(TraceRow(row, fixed(6.5 - 0.02 * row), fixed(1.0), fake, fake))
+    weights = {n: (start + chance.normal(0, 1e-3, start.shape)).astype(np.float32) for n, start in base.weights.items()}
+    trainer.load(base)
+    return finish_claim(trainer.spec, base, replace(trainer.end_state(), weights=weights), rows)
 
 
 def sleeper(trainer: Trainer, base: Checkpoint, tokens: Tokens, job_id: bytes, round: int, shard: int) -> ClaimResult:
@@ -98,20 +102,8 @@ def train(spec: str, base: str, manifest: str, data: str, job: str, round: int, 
     return save_result(result, Path(out))
 
 
-def _result(trainer: Trainer, base: Checkpoint, end: Any, rows: list[Any]) -> ClaimResult:
-    from protocol.training.checkpoint import encode_end_state
-    from protocol.training.compress import encode_payload
-    from protocol.training.inner import compute_pseudo_gradient
-    from protocol.training.result import ClaimResult
-
-    difference = compute_pseudo_gradient(base.weights, end)
-    payload, end_state = encode_payload(trainer.spec, difference), encode_end_state(trainer.spec, end)
-    digests = [hashlib.sha256(blob).hexdigest() for blob in (payload, end_state)]
-    return ClaimResult(payload, digests[0], rows, end_state, digests[1], difference)
-
-
 if __name__ == "__main__":
+    from node.operator.compute import TRAINING
     from protocol.runtime.child import serve
-    from verifier.compute import HANDLERS
 
-    serve({**HANDLERS, "train": train})
+    serve({**TRAINING, "train": train})

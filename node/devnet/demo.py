@@ -15,10 +15,10 @@ import msgspec
 from node.devnet.narrator import Narrator
 from node.devnet.posting import pack_text, post_job
 from node.devnet.processes import read_status
-from node.devnet.stage import STAKE, TICKET, DemoFailed, Stage
+from node.devnet.stage import STAKE, TICKETS, DemoFailed, Stage
 from node.ledger import CONTRACTS, MemoryCursor, snake
-from node.operator.service import cpu_seconds
-from node.wallet import open_wallet
+from node.operator.status import cpu_seconds
+from node.wallet import open_wallet, ticket_size
 from protocol.chain.follower import Follower, Rollback
 from protocol.core.job import Job, JobStatus
 from protocol.core.round import Round
@@ -162,7 +162,7 @@ class _Play:
             "--stake",
             str(STAKE // TOKEN),
             "--ticket",
-            str(TICKET // TOKEN),
+            str(TICKETS * ticket_size(stage.market) // TOKEN),
         )
         await stage.start_node(name)
         stage.say(f"{name} joins with a new device")

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from protocol.training.data import Manifest
+from protocol.training.data import TokenManifest
+from protocol.training.families import LlamaSpec
 from protocol.training.pack import PackResult, pack_text
 from protocol.training.spec import (
     DataSpec,
-    ExchangeSpec,
+    EncodingSpec,
     InnerSpec,
-    ModelSpec,
     OuterSpec,
     Spec,
     Tolerances,
@@ -49,16 +49,16 @@ def pack_demo(paths: list[Path], out_dir: Path, *, seed: int = 0, spare_shards: 
     )
 
 
-def demo_spec(manifest_digest: str, manifest: Manifest, *, name: str = "demo", genesis: int = 0) -> Spec:
+def demo_spec(manifest_digest: str, manifest: TokenManifest, *, name: str = "demo", genesis: int = 0) -> Spec:
     """`genesis`: the seed of the first weights."""
     return Spec(
         name=name,
-        model=ModelSpec(vocab=VOCAB, width=128, layers=4, heads=4, kv_heads=4, feed_forward=344),
+        model=LlamaSpec(vocab=VOCAB, width=128, layers=4, heads=4, kv_heads=4, feed_forward=344),
         tokenizer=manifest.tokenizer,
         data=DataSpec(manifest=manifest_digest, validation=manifest.validation),
         inner=InnerSpec(lr=4.5e-3, warmup_steps=8, beta1=0.8, steps=16, batch=4, micro_batch=4, sequence=SEQUENCE),
         outer=OuterSpec(lr=0.8, momentum=0.2),
-        exchange=ExchangeSpec(compressor="int4", block=256),
+        exchange=EncodingSpec(compressor="int4", block=256),
         verify=VerifySpec(tolerance_class="fp32", state_every=4, tolerances=TOLERANCES),
         genesis=genesis,
     )

@@ -79,8 +79,8 @@ async def give_coins(bank: Sender, address: str, amount: int = COINS) -> None:
     await bank.submit_and_confirm(f"gift:{address}", cast(Call, Transfer(address)), value=amount)
 
 
-async def settle_in(market: Market, bank: Sender, person: Person, tokens: int, stake: int, ticket: int) -> None:
-    """Coins for both keys, tokens for the owner; operator registered, stake deposited, ticket enrolled."""
+async def settle_in(market: Market, bank: Sender, person: Person, tokens: int, stake: int, tickets: int) -> None:
+    """Coins for both keys, tokens for the owner; operator registered, stake deposited, tickets enrolled."""
     for key in (person.owner, person.operator):
         await give_coins(bank, key.address)
     mint = market.dev_token.functions.mint(person.owner.address, tokens)
@@ -91,4 +91,4 @@ async def settle_in(market: Market, bank: Sender, person: Person, tokens: int, s
     async with open_wallet(person.home, config, person.owner) as wallet:
         await wallet.register(person.operator, person.owner.address, "", bytes(32))
         await wallet.deposit(stake)
-        await wallet.enroll(person.operator.address, ticket)
+        await wallet.enroll(person.operator.address, tickets)

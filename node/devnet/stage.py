@@ -23,7 +23,7 @@ from protocol.core.units import TOKEN
 from protocol.store.database import Database, open_store
 from protocol.store.outbox import Outbox
 
-FORTUNE, STAKE, TICKET = 1000 * TOKEN, 700 * TOKEN, 320 * TOKEN
+FORTUNE, STAKE, TICKETS = 1000 * TOKEN, 700 * TOKEN, 8
 
 Say = Callable[[str], None]
 
@@ -104,8 +104,8 @@ async def set_stage(folder: Path, plan: DemoPlan, say: Say) -> AsyncIterator[Sta
         }
         for person in people.values():
             stake = 0 if person.name in ("poster", plan.joiner) else STAKE
-            await settle_in(market, bank, person, FORTUNE, stake, TICKET)
-        say(f"{len(everyone)} wallets with coins and test tokens, {len(everyone) - 2} owners with stake and a ticket")
+            await settle_in(market, bank, person, FORTUNE, stake, TICKETS)
+        say(f"{len(everyone)} wallets with coins and test tokens, {len(everyone) - 2} owners with stake and tickets")
         processes = Processes(folder / "log")
         stack.push_async_callback(processes.stop_all)
         yield Stage(folder, plan, say, connection, bank, market, processes, people)

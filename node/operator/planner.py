@@ -33,7 +33,7 @@ class OwnState:
 
     owner: Owner
     held: int  # the owner's claims in the open round
-    attested: bool  # in the present window
+    attested: bool  # the owner, in the present window
     bases: frozenset[int]  # rounds whose base checkpoint is at hand
     results: frozenset[tuple[int, int]]  # (round, shard) trained and stored
     nexts: Mapping[int, Mapping[str, Any]]  # outer steps taken, by round: {bitmap, digest}
@@ -65,7 +65,7 @@ def _plan_round(job: JobSnapshot, round: Round, snapshot: Snapshot, own: OwnStat
     mine = [claim for claim in round.claims if claim.operator == snapshot.me]
     if round.status == RoundStatus.OPEN:
         yield from _plan_open(job, round, mine, snapshot, own)
-    elif round.status in (RoundStatus.SEALED, RoundStatus.TALLIED) and any(claim.is_committed for claim in mine):
+    elif round.status in (RoundStatus.SEALED, RoundStatus.TALLIED) and _has_say(round, own):
         yield from _plan_attest(job, round, own)
     for claim in mine:
         if _is_demanded(job, round, claim, snapshot.now) and (round.number, claim.shard) in own.results:
@@ -75,7 +75,7 @@ def _plan_round(job: JobSnapshot, round: Round, snapshot: Snapshot, own: OwnStat
 def _is_demanded(job: JobSnapshot, round: Round, claim: Claim, now: int) -> bool:
     """Whether the claim's trace was demanded on chain and can still be opened there."""
     case = round.cases.get(claim.shard)
-    if case is None or not case.demanded_at or case.opened_at:
+    if case is None or not case.demanded_at or case.opened:
         return False
     return now <= case.demanded_at + job.terms.windows.demand
 
@@ -93,6 +93,11 @@ def _plan_open(
         yield (CommitClaim if done else Train)(job.job_id, round.number, claim.shard)
     if not _why_not(job, round, snapshot, own):
         yield ClaimShards(job.job_id, round.number, (_choose(round, snapshot, own),))
+
+
+def _has_say(round: Round, own: OwnState) -> bool:
+    """An owner speaks once, for all its commitments: through whichever of its operators is first."""
+    return any(claim.is_committed and claim.owner == own.owner.address for claim in round.claims)
 
 
 def _plan_attest(job: JobSnapshot, round: Round, own: OwnState) -> Iterator[NodeAction]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import structlog
 from eth_account.signers.local import LocalAccount
 
@@ -17,20 +15,23 @@ from node.operator.actions import LONG as LONG_WORK
 from node.operator.actions import NodeAction
 from node.operator.peers import is_served_at, open_server
 from node.operator.planner import GAS_PER_CLAIM, OwnState, plan_work, why_idle
+from node.operator.status import save_status
 from node.operator.tidy import tidy
 from node.operator.worker import Worker
-from protocol.core.audit import CasePhase
 from protocol.core.errors import GradmarketError
+from protocol.core.presets import load_preset
 from protocol.core.round import Round, RoundStatus
 from protocol.core.units import format_tokens
 from protocol.runtime.errors import ConfigError
 from protocol.runtime.loop import Service, stopping_on_signals
 from protocol.transport.server import BlobServer
-from verifier.actions import Action
+from verifier.actions import Action, ChallengeStep, RecheckStep
 from verifier.executor import LONG as LONG_AUDITS
 from verifier.panel import plan_seats
-from verifier.records import next_key, result_key
-from verifier.snapshot import JobSnapshot, Snapshot
+from verifier.records import base_key, next_key, result_key, step_check_key
+from verifier.remedies import find_remedies
+from verifier.sampler import plan_steps
+from verifier.snapshot import JobSnapshot, Snapshot, step_checks
 from verifier.station import HomeConfig, Station, open_station
 from verifier.upkeep import plan_upkeep
 
@@ -56,6 +57,7 @@ class Reading:
 
     snapshot: Snapshot
     states: Mapping[bytes, OwnState]
+    steps: Mapping[str, Mapping[str, Any]]  # own checks of checkpoints, by `records.step_check_key`
 
 
 class NodeService:
@@ -68,10 +70,13 @@ class NodeService:
         self._stop = asyncio.Event()
         self._idle = "starting"
         self._reading: Reading | None = None
+        self._preset = load_preset(station.market.deployment.preset)
+        self._told: set[str] = set()  # remedies that the log has named
         self._tickets = 0  # of ours that are not over; read while leaving
         self.service: Service[Reading, Any] = Service(
             self._load, self._plan, self._execute, background=(*LONG_WORK, *LONG_AUDITS)
         )
+        station.compute.heard = self.service.touch  # a claim may take longer than a service may be silent
 
     async def run(self) -> None:
         await self._announce()
@@ -88,11 +93,11 @@ class NodeService:
             )
         registry = self._station.market.operator_registry
         me = self._station.sender.address
-        owner, _, retired, *_, known = await self._station.market.call(registry.functions.operatorOf(me))
-        if retired or not int(owner, 16):
-            raise NotRegistered(
-                f"operator {me} is {'retired' if retired else 'not registered'}: run `gradmarket node init`"
-            )
+        entry = await self._station.market.operator(me)
+        if not entry.is_active(await self._station.market.connection.now()):
+            why = "not registered" if not entry.is_known else "revoked" if entry.revoked else "no longer delegated to"
+            raise NotRegistered(f"operator {me} is {why}: run `gradmarket node init`")
+        known = entry.endpoint
         if known and known != url and await is_served_at(self._station, known):
             raise KeyInUse(f"operator {me} already runs at {known}: one key in two programs loses both their claims")
         if known != url:
@@ -110,7 +115,9 @@ class NodeService:
         why_stop = await self._why_stop()
         if (self._station.home / DRAIN).exists():
             self._tickets = await self._live_tickets(snapshot)
-        reading = Reading(snapshot, {job.job_id: await self._state(job, snapshot, why_stop) for job in snapshot.jobs})
+        states = {job.job_id: await self._state(job, snapshot, why_stop) for job in snapshot.jobs}
+        steps = await step_checks(self._station.intents, snapshot) if self._station.config.work.challenge else {}
+        reading = Reading(snapshot, states, {**_attested_steps(snapshot, states), **steps})
         self._reading = reading
         return reading
 
@@ -121,8 +128,10 @@ class NodeService:
         current = job.job.current
         is_open = current is not None and current.status == RoundStatus.OPEN
         attesting = current is not None and current.status in (RoundStatus.SEALED, RoundStatus.TALLIED)
-        results, nexts = set(), {}
+        results, nexts, bases = set(), {}, set()
         for round in job.job.rounds:
+            if inputs.has_checkpoint(round.base) and await self._station.intents.get(base_key(job.job_id, round)):
+                bases.add(round.number)
             for claim in round.claims:
                 key = result_key(job.job_id, round, claim.shard)
                 if claim.operator == me and await self._station.intents.get(key):
@@ -134,7 +143,7 @@ class NodeService:
             owner=owner,
             held=await market.held(job.job_id, current.number, owner.address) if current and is_open else 0,
             attested=await market.attested(job.job_id, current.number, me) if current and attesting else False,
-            bases=frozenset(r.number for r in job.job.rounds if inputs.has_checkpoint(r.base)),
+            bases=frozenset(bases),
             results=frozenset(results),
             nexts=nexts,
             claims_at_once=self._station.config.work.claims,
@@ -166,7 +175,14 @@ class NodeService:
         snapshot = reading.snapshot
         self._idle = why_idle(snapshot, reading.states)
         upkeep: list[Action] = self._duty.choose(plan_upkeep(snapshot), snapshot.operators)
-        return [*plan_seats(snapshot), *plan_work(snapshot, reading.states), *upkeep]
+        own = [*plan_work(snapshot, reading.states), *self._plan_steps(reading)]
+        return [*plan_seats(snapshot), *self._station.orders.pending(), *own, *upkeep]
+
+    def _plan_steps(self, reading: Reading) -> list[RecheckStep | ChallengeStep]:
+        if not self._station.config.work.challenge:
+            return []
+        stakes = {job_id: state.owner.free_stake for job_id, state in reading.states.items()}
+        return plan_steps(reading.snapshot, reading.steps, stakes)
 
     # -- act
 
@@ -179,11 +195,27 @@ class NodeService:
     def _after_turn(self) -> None:
         if self._reading is None:
             return
-        save_status(self._station, self.service, self._reading, self._idle)
+        remedies = list(find_remedies(self._reading.snapshot, self._preset))
+        for remedy in remedies:
+            if remedy.command not in self._told:
+                self._told.add(remedy.command)
+                self._log.warning("work_unpaid", about=remedy.about, until=remedy.until, command=remedy.command)
+        save_status(self._station, self.service, self._reading.snapshot, self._reading.states, self._idle, remedies)
         leaving = (self._station.home / DRAIN).exists()
         if leaving and not self.service.in_flight and not self._tickets and not _is_bound(self._reading.snapshot):
             self._log.info("left", reason="nothing of this operator is open any more")
             self._stop.set()
+
+
+def _attested_steps(snapshot: Snapshot, states: Mapping[bytes, OwnState]) -> dict[str, Mapping[str, Any]]:
+    """Rounds that closed with what this operator had computed to attest: nothing to take again."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for job in snapshot.jobs:
+        for round in job.job.rounds:
+            step = states[job.job_id].nexts.get(round.number)
+            if step and (int(step["bitmap"], 16), step["digest"]) == (round.accepted_map, round.next.hex()):
+                found[step_check_key(job.job_id, round)] = {"finding": "match"}
+    return found
 
 
 def _is_bound(snapshot: Snapshot) -> bool:
@@ -195,47 +227,11 @@ def _binds(round: Round, me: str) -> bool:
     claims = any(claim.operator == me and not claim.is_resolved for claim in round.claims)
     seats = any(
         seat.operator == me and seat.locked
-        for case in round.cases.values()
-        if case.phase != CasePhase.DONE
+        for case in (*round.cases.values(), round.doubt)
+        if case is not None and case.is_open
         for seat in case.seats
     )
     return claims or seats
-
-
-def save_status(station: Station, service: Service[Reading, Any], reading: Reading, idle: str) -> None:
-    """Write status.json for `node status`: what the loop does, and why not more."""
-    snapshot = reading.snapshot
-    traffic = station.client.traffic
-    status = {
-        "operator": snapshot.me,
-        "block_time": snapshot.now,
-        "block": snapshot.block,
-        "turns": service.turns,
-        "doing": sorted(service.in_flight),
-        "idle": idle,
-        "failures": {key: failure.reason for key, failure in service.backoff.failures.items()},
-        "owners": {
-            job.hex(): {
-                "passed_audits": s.owner.passed_audits,
-                "barred": s.owner.barred,
-                "free": str(s.owner.free_stake),
-            }
-            for job, s in reading.states.items()
-        },
-        "sent": dict(traffic.sent),
-        "received": dict(traffic.received),
-        "cpu_seconds": cpu_seconds(),
-    }
-    path = station.home / "status.json"
-    scratch = path.with_suffix(".new")
-    scratch.write_bytes(msgspec.json.encode(status))
-    scratch.replace(path)
-
-
-def cpu_seconds() -> float:
-    """CPU time of this process and its ended children."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(u.ru_utime + u.ru_stime for u in used)
 
 
 async def run_node(

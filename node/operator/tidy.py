@@ -54,17 +54,17 @@ async def _forget_payloads(station: Station, job_id: bytes, limit: int) -> int:
 
 
 async def _forget_audits(station: Station, job_id: bytes, limit: int) -> int:
-    """The record of a seat goes with its folder."""
-    old = {
-        key: record
-        for key, record in (await station.intents.under("audit/")).items()
-        if record["job"] == job_id.hex() and record["round"] < limit
-    }
+    """The record of a seat goes with its folder; seats about checkpoints have none."""
+    records = {**await station.intents.under("audit/"), **await station.intents.under("step/")}
+    old = {key: record for key, record in records.items() if record["job"] == job_id.hex() and record["round"] < limit}
     for key in old:
         folder = station.home / "audits" / key.removeprefix("audit/")
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         await station.intents.forget(f"finding/{key}")
         await station.intents.forget(key)
+    for prefix in (f"recheck-step/{job_id.hex()}/", f"base/{job_id.hex()}/"):
+        for key in [key for key in await station.intents.under(prefix) if _round_in(key, prefix) < limit]:
+            await station.intents.forget(key)
     return len(old)
 
 

@@ -29,19 +29,20 @@ from protocol.core.round import Round, bits
 from protocol.core.trace import decode_trace, max_trace_bytes
 from protocol.runtime.errors import ChildDied, ChildFailed
 from protocol.training.data import load_shard
+from protocol.training.spec import trace_rows
 from protocol.transport.blobs import BlobStore
-from protocol.transport.errors import BlobTooLarge, Unavailable
+from protocol.transport.errors import Unavailable
 from verifier.actions import OnJob
 from verifier.files import END_STATE, PAYLOAD, TRACE
 from verifier.inputs import JobInputs
-from verifier.records import next_key, result_key
+from verifier.outer import PayloadReader
+from verifier.records import base_key, next_key, result_key
 from verifier.replay import run_claim
 from verifier.station import Station
 
-FIRST_TRAIN_SECONDS = 10.0  # until a training was timed
+TRIAL_SECONDS = 600.0  # at most, of a device that others need too
 FAILURES_TO_STOP = 3  # trainings in a row that failed on this device
-RACES = frozenset({"ShardTaken", "WrongRoundStatus", "ProbationSlotsFull"})
-PAYLOAD_PATIENCE = 3  # a payload that cannot be fetched in this part of the attest window is voted out
+RACES = frozenset({"ShardTaken", "WrongRoundStatus", "ProbationSlotsFull", "AlreadyAttested"})
 
 
 class Worker:
@@ -50,9 +51,11 @@ class Worker:
     def __init__(self, station: Station) -> None:
         self._station, self._market, self._sender = station, station.market, station.sender
         self._log = structlog.get_logger("operator")
+        self._payloads = PayloadReader(station.compute, lambda address: station.operators.get(address))
         self.private = BlobStore(station.home / "private")
         self._train_seconds: dict[bytes, float] = {}  # the last training of each job
         self._failures: dict[bytes, list[str]] = {}  # trainings in a row that failed, by job
+        self._unfit: dict[bytes, str] = {}  # jobs whose trial failed on this device
 
     async def execute(self, action: NodeAction) -> None:
         match action:
@@ -72,11 +75,13 @@ class Worker:
                 await self._open_trace(action)
 
     def train_seconds(self, job_id: bytes) -> float:
-        """What a claim of this job is expected to take."""
-        return self._train_seconds.get(job_id, FIRST_TRAIN_SECONDS)
+        """What a claim of this job is expected to take; 0 before its trial."""
+        return self._train_seconds.get(job_id, 0.0)
 
     def why_broken(self, job_id: bytes) -> str:
-        """Why this device must not take new claims of a job; a successful training of it closes it."""
+        """Why this device must not take new claims of a job; a successful training ends a row of failures."""
+        if job_id in self._unfit:
+            return f"a trial of this job failed: {self._unfit[job_id]}"
         failures = self._failures.get(job_id, [])
         if len(failures) < FAILURES_TO_STOP:
             return ""
@@ -87,13 +92,42 @@ class Worker:
         for shard in action.shards:  # a claim whose inputs cannot be had or read would lapse
             path = await inputs.shard(action.round, shard)
             load_shard(await asyncio.to_thread(path.read_bytes), await inputs.manifest())
+        if action.job_id not in self._train_seconds:
+            await self._try(action, inputs, path)
+            return  # the next turn plans with what a claim takes here, or with why none is taken
         call = self._market.round_book.functions.claim(action.job_id, action.round, list(action.shards))
         if await self._race(f"claim:{action.key}", call):
             self._log.info("shards_claimed", round=action.round, shards=list(action.shards))
 
+    async def _try(self, action: ClaimShards, inputs: JobInputs, data: Path) -> None:
+        """Two steps before the first claim of a job: a model that does not fit or gives no numbers costs nothing."""
+        base = await inputs.base(await self._market.round(action.job_id, action.round))
+        try:
+            seconds = await self._station.compute.call(
+                "trial",
+                timeout=min(TRIAL_SECONDS, float(inputs.terms.windows.train)),
+                spec=await inputs.spec_path(),
+                base=str(base),
+                manifest=await inputs.manifest_path(),
+                data=str(data),
+            )
+        except ChildDied as error:  # of its memory, or by somebody's hand: it may try again, three times in all
+            self._failures.setdefault(action.job_id, []).append(str(error))
+            raise
+        except ChildFailed as error:
+            self._unfit[action.job_id] = error.message
+            self._log.warning("trial_failed", job=action.job_id.hex(), reason=error.message)
+            return
+        self._train_seconds[action.job_id] = float(seconds)
+        self._log.info("trial_done", job=action.job_id.hex(), claim_seconds=round(float(seconds), 1))
+
     async def _attest(self, action: Attest) -> None:
+        round = await self._market.round(action.job_id, action.round)
+        step = await self._station.intents.get(next_key(action.job_id, round))
+        if step != {"bitmap": f"{action.bitmap:x}", "digest": action.next}:
+            return  # the chain went back to another base or other claims: the next turn plans anew
         call = self._market.round_book.functions.attest(
-            action.job_id, action.round, action.bitmap, bytes.fromhex(action.next)
+            action.job_id, action.round, round.base, action.bitmap, bytes.fromhex(action.next)
         )
         if await self._race(f"attest:{action.key}", call):
             self._log.info("attested", round=action.round, bitmap=f"{action.bitmap:b}", next=action.next)
@@ -114,8 +148,30 @@ class Worker:
     async def _sync(self, action: SyncBase) -> None:
         """Compute the base of the round; where it does not follow from the payloads, nothing is built on it."""
         round = await self._market.round(action.job_id, action.round)
-        await self._inputs(action).base(round)
+        inputs = self._inputs(action)
+        now = await self._market.connection.now()
+        job = await self._market.job(action.job_id)
+        await self._check_base(inputs, round, job.final_rounds(inputs.terms.windows.challenge, now))
+        await inputs.base(round)
+        await self._station.intents.note(base_key(action.job_id, round), True)
         self._log.info("base_ready", round=action.round, digest=round.base.hex())
+
+    async def _check_base(self, inputs: JobInputs, round: Round, final: int) -> None:
+        """Take every step again that leads to a round's base and can be challenged, oldest first: the word of attesters
+        is not enough, for they could withhold a payload to hide a false step. `final`: rounds past every challenge.
+
+        Raises JobRefused for a false step, Unavailable where a payload cannot be had.
+        """
+        if await self._station.intents.get(base_key(inputs.job_id, round)):
+            return
+        source = await inputs.round_that_ends_in(round.base, round.number)
+        if source is None or source.number < final:
+            return
+        own = await self._station.intents.get(next_key(inputs.job_id, source))
+        if own and own["digest"] == source.next.hex():
+            return  # taken from a base that this operator knew
+        await self._check_base(inputs, source, final)
+        await inputs.exact_end(source)
 
     async def _train(self, action: Train) -> None:
         round = await self._market.round(action.job_id, action.round)
@@ -162,7 +218,7 @@ class Worker:
         where = {"job": action.job_id.hex(), "round": action.round, "shard": action.shard, "result": key}
         await self._station.intents.note(f"commitment/{made.hex()}", where)
         parts = (opening.payload_digest, opening.trace_root, opening.state_digest)
-        call = self._market.round_book.functions.commit(action.job_id, action.round, action.shard, parts)
+        call = self._market.round_book.functions.commit(action.job_id, action.round, action.shard, round.base, parts)
         await self._sender.submit_and_confirm(f"commit:{action.key}", call)
         self._log.info("commitment_posted", round=action.round, shard=action.shard, commitment=made.hex())
 
@@ -185,44 +241,23 @@ class Worker:
     async def _compute_next(self, action: ComputeNext) -> None:
         inputs = self._inputs(action)
         round = await self._market.round(action.job_id, action.round)
-        wanted = bits(round.committed_map if action.bitmap is None else action.bitmap)
-        payloads = await self._fetch_payloads(inputs, round, wanted)
-        if action.bitmap is None:
-            paths = {str(shard): str(path) for shard, path in payloads.items()}
-            bad = await self._station.compute.call("bad_payloads", spec=await inputs.spec_path(), payloads=paths)
-            for shard, reason in bad.items():
-                self._log.warning("payload_refused", round=action.round, shard=int(shard), reason=reason)
-                del payloads[int(shard)]
-        elif len(payloads) < len(wanted):
-            raise Unavailable(f"round {action.round}", {"payloads": "not all of the tallied ones could be fetched"})
-        digest = await inputs.next_checkpoint(round, payloads)
-        bitmap = sum(1 << shard for shard in payloads)
+        wanted = round.committed_map if action.bitmap is None else action.bitmap
+        payloads = await self._payloads.read(inputs, round, bits(wanted), inputs.terms.windows.attest)
+        if action.bitmap is not None and payloads.bitmap != wanted:
+            raise Unavailable(f"round {action.round}", {"payloads": "not all of the tallied ones can be had and used"})
+        digest, bitmap = await inputs.next_checkpoint(round, payloads.usable), payloads.bitmap
         await self._station.intents.note(next_key(action.job_id, round), {"bitmap": f"{bitmap:x}", "digest": digest})
         self._log.info("outer_step_done", round=action.round, bitmap=f"{bitmap:b}", next=digest)
-
-    async def _fetch_payloads(self, inputs: JobInputs, round: Round, shards: list[int]) -> dict[int, Path]:
-        """What can be had in a third of the attest window."""
-        openings = await inputs.openings_of(round)
-        timeout = inputs.terms.windows.attest / PAYLOAD_PATIENCE
-        found: dict[int, Path] = {}
-
-        async def fetch(shard: int) -> None:
-            entry = self._station.operators.get(round.claims[shard].operator)
-            try:
-                found[shard] = await inputs.payload(openings[shard], entry.endpoint if entry else None, timeout)
-            except (Unavailable, BlobTooLarge, KeyError) as error:
-                self._log.warning("payload_unavailable", round=round.number, shard=shard, reason=str(error))
-
-        await asyncio.gather(*(fetch(shard) for shard in shards))
-        return found
 
     # -- audits of own claims
 
     async def _open_trace(self, action: OpenTrace) -> None:
         round = await self._market.round(action.job_id, action.round)
         result = await self._station.intents.get(result_key(action.job_id, round, action.shard))
+        if result is None:
+            return  # the chain went back to another base meanwhile: this claim's trace is another one
         inputs = self._inputs(action)
-        steps = (await inputs.spec()).inner.steps
+        steps = trace_rows(await inputs.spec())
         rows = decode_trace(self.private.read(result["trace_blob"], max_trace_bytes(steps)), steps)
         parts = tuple(bytes.fromhex(result[name]) for name in ("payload", "trace", "state"))
         table = [(row.step, row.loss, row.grad_norm, row.sketch, row.state) for row in rows]

@@ -11,6 +11,10 @@ class JobFileError(PosterError):
     """A job file that says something that cannot be posted."""
 
 
+class Obstructed(PosterError):
+    """A job that would not start, or not go on, on the market as it is."""
+
+
 class BlobsIncomplete(PosterError):
     """The folder of packed data does not hold what the spec names."""
 

@@ -11,10 +11,10 @@ from node.poster.losses import Losses
 from protocol.core.audit import Case, CasePhase, Finding, Outcome, SeatState
 from protocol.core.claim import ClaimStatus
 from protocol.core.job import Job
-from protocol.core.round import Round, bits
+from protocol.core.round import Round, bits, lineage
 from protocol.training.checkpoint import checkpoint_bytes
 from protocol.training.layout import parameter_count
-from protocol.training.spec import claim_tokens
+from protocol.training.spec import inner_steps, step_tokens
 from protocol.transport.errors import WrongDigest
 from verifier.jobs import JobReader
 
@@ -43,11 +43,12 @@ async def fetch_model(reader: JobReader, out: Path) -> Fetched:
     path = await _verified(reader, losses, digest, number)
     loss = await losses.measure(digest, number)
     card = await _card(reader, job, digest.hex(), loss)
+    tokenizer = await inputs.tokenizer()
     await reader.station.compute.call(
         "export",
         spec=await inputs.spec_path(),
         checkpoint=str(path),
-        tokenizer=str(await inputs.tokenizer()),
+        tokenizer=str(tokenizer) if tokenizer else None,
         out=str(out.absolute()),
         card=card,
     )
@@ -70,9 +71,10 @@ async def _card(reader: JobReader, job: Job, digest: str, loss: float) -> dict[s
     inputs, market = reader.inputs, reader.market
     spec, terms = await inputs.spec(), inputs.terms
     rounds = [await market.round(job.job_id, number) for number in range(job.progress.opened)]
-    trained = [round for round in rounds if round.closed_at and not round.voided]
-    paid = sum(claim.status == ClaimStatus.PAID for round in trained for claim in round.claims)
-    accepted = sum(len(bits(round.accepted_map)) for round in trained)
+    trained = lineage(rounds, job.progress.closed)
+    accepted = [len(bits(round.accepted_map)) for round in trained]
+    paid = [sum(claim.status == ClaimStatus.PAID for claim in round.claims) for round in trained]
+    tokens = [inner_steps(spec, round.checkpoint - 1) * step_tokens(spec) for round in trained]  # of a claim
     return {
         "job": job.job_id.hex(),
         "chain id": market.connection.chain_id,
@@ -80,9 +82,9 @@ async def _card(reader: JobReader, job: Job, digest: str, loss: float) -> dict[s
         "job status when fetched": job.status.name.lower(),
         "parameters": parameter_count(spec),
         "rounds": f"{job.progress.closed} of {terms.rounds}",
-        "claims in the model": accepted,
-        "tokens trained": accepted * claim_tokens(spec),
-        "verified tokens": paid * claim_tokens(spec),
+        "claims in the model": sum(accepted),
+        "tokens trained": sum(n * t for n, t in zip(accepted, tokens, strict=True)),
+        "verified tokens": sum(n * t for n, t in zip(paid, tokens, strict=True)),
         "claims not settled yet": sum(_undecided(round) for round in trained),
         "convicted shards": [entry for round in trained for entry in _convictions(round)] or "none",
         "validation loss": f"{loss:.6f}",

@@ -14,7 +14,15 @@ from protocol.core.terms import TOLERANCE_CLASSES, Terms, Windows
 from protocol.core.units import mul_down, mul_up, parse_tokens
 from protocol.runtime.config import Config, load_config
 from protocol.training.layout import claim_flops
-from protocol.training.spec import MAX_SPEC_BYTES, Spec, encode_spec, loss_tolerance, parse_spec, spec_digest
+from protocol.training.spec import (
+    MAX_SPEC_BYTES,
+    Spec,
+    encode_spec,
+    loss_tolerance,
+    parse_spec,
+    spec_digest,
+    trace_rows,
+)
 from protocol.transport.addresses import LOCAL
 
 PRICED_FLOPS = 10**15  # a price is tokens for so many floating-point operations
@@ -36,8 +44,9 @@ class WindowsConfig(Config, frozen=True, kw_only=True):
 class JobFile(Config, frozen=True, kw_only=True):
     """Amounts are texts such as "0.5", because a TOML float would be rounded.
 
-    `price`: tokens for 1e15 FLOP. `bond_rewards`, `audit_fee_rewards`: in rewards. `min_shards`, `probation_slots`: 0
-    for half and for a quarter of the shards. `deposit`: tokens, empty for the whole job. `seed`: the URL of `blobs`.
+    `price`: tokens for 1e15 FLOP. `bond_rewards`, `audit_fee_rewards`: in rewards; left out, they and
+    `audit_rate_bps` are the preset's. `min_shards`, `probation_slots`: 0 for half and for a quarter of the shards.
+    `deposit`: tokens, empty for the whole job. `seed`: the URL of `blobs`.
     """
 
     spec: Path
@@ -48,9 +57,9 @@ class JobFile(Config, frozen=True, kw_only=True):
     seed: str
     min_shards: int = 0
     probation_slots: int = 0
-    bond_rewards: str | int = 25
-    audit_rate_bps: int = 1000
-    audit_fee_rewards: str | int = "1.1"
+    bond_rewards: str | int | None = None
+    audit_rate_bps: int | None = None
+    audit_fee_rewards: str | int | None = None
     salt: str = ""
     deposit: str | int = ""
     windows: WindowsConfig = WindowsConfig()
@@ -69,8 +78,8 @@ class JobPlan:
         file, spec = self.file, self.spec
         reward = mul_down(claim_flops(spec), self._tokens("price", file.price), PRICED_FLOPS)
         bond, fee = (
-            self._number("bond_rewards", file.bond_rewards),
-            self._number("audit_fee_rewards", file.audit_fee_rewards),
+            self._number("bond_rewards", file.bond_rewards, preset),
+            self._number("audit_fee_rewards", file.audit_fee_rewards, preset),
         )
         return Terms(
             spec_digest=bytes.fromhex(self.spec_digest),
@@ -78,9 +87,9 @@ class JobPlan:
             reward_per_shard=reward,
             bond_per_shard=mul_up(reward, bond.numerator, bond.denominator),
             rounds=file.rounds,
-            inner_steps=spec.inner.steps,
+            inner_steps=trace_rows(spec),
             audit_fee=mul_up(reward, fee.numerator, fee.denominator),
-            audit_rate_bps=file.audit_rate_bps,
+            audit_rate_bps=int(preset.terms["auditRateBps"]) if file.audit_rate_bps is None else file.audit_rate_bps,
             probation_slots=file.probation_slots or max(1, file.shards_per_round // 4),
             shards_per_round=file.shards_per_round,
             min_shards=file.min_shards or max(1, file.shards_per_round // 2),
@@ -99,10 +108,8 @@ class JobPlan:
         chosen = self.file.windows
         values = {}
         for name in Windows.__dataclass_fields__:
-            first, *rest = name.split("_")
-            default = preset.windows[first + "".join(part.capitalize() for part in rest)]
             own: int | None = getattr(chosen, name)
-            values[name] = default if own is None else own
+            values[name] = preset.windows[_camel(name)] if own is None else own
         return Windows(**values)
 
     def _tokens(self, field: str, value: str | int) -> int:
@@ -111,14 +118,20 @@ class JobPlan:
         except GradmarketError as error:
             raise JobFileError(f"{self.path}: {field}: {error}") from None
 
-    def _number(self, field: str, value: str | int) -> Fraction:
+    def _number(self, field: str, value: str | int | None, preset: Preset) -> Fraction:
         try:
-            number = Decimal(str(value))
+            number = Decimal(str(preset.terms[_camel(field)] if value is None else value))
         except InvalidOperation:
             number = Decimal(-1)
         if not number.is_finite() or number < 0:
             raise JobFileError(f'{self.path}: {field}: expected a number of rewards such as "1.1", have {value!r}')
         return Fraction(number)
+
+
+def _camel(name: str) -> str:
+    """A field's name in the preset's file."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
 
 
 def load_job(path: Path) -> JobPlan:

@@ -21,7 +21,7 @@ from protocol.training.checkpoint import checkpoint_bytes
 from protocol.training.compress import max_payload_bytes
 from protocol.training.data import Manifest, shard_bytes
 from protocol.training.layout import claim_flops, parameter_count
-from protocol.training.spec import claim_tokens
+from protocol.training.spec import claim_tokens, step_tokens, steps_before
 from verifier.station import HomeConfig
 
 NAMED_OWNERS = 4
@@ -83,8 +83,10 @@ def _work(job: JobPlan, quote: Quote, manifest: Manifest | None) -> Iterator[str
     yield _line("job", f"{spec.name}  spec {job.spec_digest}")
     yield _line("parameters", f"{parameter_count(spec):,}")
     yield _line("claims", f"{terms.rounds} rounds of {terms.shards_per_round} shards, {terms.min_shards} seal a round")
-    yield _line("tokens", f"{claim_tokens(spec):,} a claim, {claims * claim_tokens(spec):,} in all")
-    yield _line("FLOP", f"{claim_flops(spec):,} a claim, {claims * claim_flops(spec):,} in all")
+    steps = terms.shards_per_round * steps_before(spec, terms.rounds)  # of all claims
+    kind = "a claim of the last phase" if spec.inner.phases else "a claim"
+    yield _line("tokens", f"{claim_tokens(spec):,} {kind}, {steps * step_tokens(spec):,} in all")
+    yield _line("FLOP", f"{claim_flops(spec):,} {kind}, {steps * (claim_flops(spec) // spec.inner.steps):,} in all")
     yield _line("upload", f"{payload:,} bytes a claim, {terms.shards_per_round * payload:,} a round")
     yield _line("download", f"{checkpoint_bytes(spec):,} bytes a checkpoint" + _shards(manifest))
     if manifest is not None:
@@ -112,7 +114,9 @@ def _money(quote: Quote) -> Iterator[str]:
     yield _line("worst-case refund", format_tokens(quote.worst_refund))
     margin = f"a cheat expects to lose {float(quote.deterrence):.2f} times what it gains; above 1 is needed"
     yield _line("deterrence", margin)
-    yield _line("ticket for a seat", f"{format_tokens(quote.seat_lock)} at least")
+    yield _line(
+        "lock of a seat", f"{format_tokens(quote.seat_lock)} of a ticket's {format_tokens(quote.preset.ticket)}"
+    )
 
 
 def _people(quote: Quote, owners: Sequence[OwnerFacts]) -> Iterator[str]:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from node.poster.blobs import FolderStore, check_blobs
-from node.poster.errors import JobFileError
+from node.poster.errors import JobFileError, Obstructed
 from node.poster.jobfile import JobPlan
-from node.poster.quote import Quote
+from node.poster.quote import Quote, find_obstacles, read_owners
 from node.poster.views import View
 from node.wallet import NotEnough, Wallet
 from protocol.chain.errors import DeploymentError, Reverted
@@ -46,8 +46,11 @@ async def load_market_preset(market: Market) -> Preset:
     return preset
 
 
-async def post_job(wallet: Wallet, job: JobPlan, home: Path) -> Posted:
-    """Post and fund in one transaction (two with the approval). Safe to repeat."""
+async def post_job(wallet: Wallet, job: JobPlan, home: Path, *, anyway: bool = False) -> Posted:
+    """Post and fund in one transaction (two with the approval). Safe to repeat.
+
+    Raises Obstructed for a job that would not start, unless it is wanted `anyway`.
+    """
     market = wallet.market
     preset = await load_market_preset(market)
     job_id = await find_id(wallet, job)
@@ -59,6 +62,8 @@ async def post_job(wallet: Wallet, job: JobPlan, home: Path) -> Posted:
     check_terms(terms, preset)
     deposit = choose_deposit(job, Quote(terms, preset, 0).reservation)
     await check_balances(wallet, deposit)
+    if not anyway:
+        await check_obstacles(market, Quote(terms, preset, deposit))
     FolderStore(job.file.blobs).put(job.spec_blob, kind="spec")
     terms = replace(terms, genesis_digest=await compute_genesis(job, home))
     call = market.job_market.functions.post(terms.as_tuple(), job.salt, deposit, job.file.seed)
@@ -88,6 +93,12 @@ def choose_deposit(job: JobPlan, reservation: int) -> int:
             "deposit at least that"
         )
     return deposit
+
+
+async def check_obstacles(market: Market, quote: Quote) -> None:
+    """Raise Obstructed with everything that `job plan` calls an obstacle."""
+    if obstacles := list(find_obstacles(quote, await read_owners(market))):
+        raise Obstructed(f"job post: {'; '.join(obstacles)}; --anyway posts it all the same")
 
 
 async def find_id(wallet: Wallet, job: JobPlan) -> bytes:

@@ -11,6 +11,8 @@ from protocol.core.presets import Preset
 from protocol.core.terms import SEAT_LOCK_REWARDS, Terms, compute_reservation, least_bond, sampled_at_most
 from protocol.core.units import BPS, format_tokens
 
+ANY_JOB = bytes(32)  # probation is of an owner, whatever the job
+
 
 @dataclass(frozen=True)
 class Quote:
@@ -48,7 +50,7 @@ class Quote:
 
     @property
     def seat_lock(self) -> int:
-        """The least ticket that can be drawn for a panel of this job."""
+        """What a seat of this job locks of a ticket."""
         return SEAT_LOCK_REWARDS * self.terms.reward_per_shard
 
     @property
@@ -122,7 +124,8 @@ def find_obstacles(quote: Quote, owners: Sequence[OwnerFacts]) -> Iterator[str]:
 
 async def read_owners(market: Market) -> list[OwnerFacts]:
     """All owners who could work or judge, from the chain."""
-    operators = [operator for operator in await market.operators() if not operator.retired]
+    now = await market.connection.now()
+    operators = [operator for operator in await market.operators() if operator.is_active(now)]
     tickets = [t for t in await market.tickets() if t.exit_at == 0 and not t.released]
     found = []
     for address in dict.fromkeys([*(o.owner for o in operators), *(t.owner for t in tickets)]):
@@ -133,7 +136,7 @@ async def read_owners(market: Market) -> list[OwnerFacts]:
                 operators=len(own),
                 free_stake=int(await market.call(market.stake_vault.functions.freeOf(address))),
                 ticket=max((ticket.amount for ticket in tickets if ticket.owner == address), default=0),
-                on_probation=bool(await market.call(market.audit_court.functions.isOnProbation(address))),
+                on_probation=bool((await market.call(market.audit_court.functions.standingOf(ANY_JOB, address)))[0]),
             )
         )
     return found

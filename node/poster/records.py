@@ -27,6 +27,7 @@ class RoundRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     number: int
     void: bool
+    orphaned: bool
     settled: bool
     is_drawn: bool
     committed: list[int]
@@ -42,8 +43,9 @@ class RoundRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """`kind`: "round" when one closed, "settled" when its last claim was settled, "job" when the state changed; then
-    `obstacles` names the rules that keep people from working on it.
+    """`kind`: "round" when one closed, "replaced" when a court put another checkpoint in its place, "settled" when its
+    last claim was settled, "job" when the state changed; then `obstacles` names the rules that keep people from working
+    on it.
 
     spent + reserved + remaining + refunded = funded in every record, read at `block`.
     """
@@ -69,6 +71,7 @@ def round_record(round: Round, loss: float | None = None, no_loss: str = "") -> 
     return RoundRecord(
         number=round.number,
         void=round.voided,
+        orphaned=round.status == RoundStatus.ORPHANED,
         settled=round.status == RoundStatus.SETTLED,
         is_drawn=round.draw.drawn,
         committed=bits(round.committed_map),
@@ -122,11 +125,14 @@ def _what(record: Record) -> str:
         return f"job is {record.status}{reason} at checkpoint {record.checkpoints}"
     if round.void:
         return f"round {round.number} is void"
+    if round.orphaned:
+        return f"round {round.number} is orphaned: a court replaced the checkpoint that it was built on"
     if record.kind == "settled":
         return f"round {round.number} settled  paid {len(round.paid)}  unpaid {len(round.unpaid)}  {_court(round)}"
     loss = f"loss {round.loss:.4f}" if round.loss is not None else f"no loss: {round.no_loss}" if round.no_loss else ""
     accepted = f"accepted {len(round.accepted)}/{len(round.committed)}"
-    return "  ".join(part for part in (f"round {round.number} closed", accepted, _court(round), loss) if part)
+    closed = "closed" if record.kind == "round" else "has another checkpoint"
+    return "  ".join(part for part in (f"round {round.number} {closed}", accepted, _court(round), loss) if part)
 
 
 def _court(round: RoundRecord) -> str:

@@ -24,7 +24,8 @@ HICCUPS = (ChainUnavailable, Refused, BooksDisagree)  # the next look may do bet
 
 
 class Watch:
-    """Tells each closed round once, then once more when it is settled, and every change of the job's state."""
+    """Tells each closed round once, again when a court replaced its checkpoint, once more when it is settled, and every
+    change of the job's state."""
 
     def __init__(self, reader: JobReader) -> None:
         self._reader = reader
@@ -32,8 +33,7 @@ class Watch:
         self._books = Books(reader.market, station.intents, station.cursors)
         self._losses = Losses(reader)
         self._next = 0  # first round that was not told
-        self._checkpoints = 0  # made by the rounds before it
-        self._unsettled: set[int] = set()
+        self._unsettled: dict[int, bytes] = {}  # the checkpoint that was told, by round
         self._state: tuple[object, ...] = ()
 
     async def look(self) -> AsyncIterator[Record]:
@@ -43,16 +43,20 @@ class Watch:
             round = await self._reader.market.round(self._reader.job_id, self._next)
             if not round.closed_at:
                 break
-            record = await self._closed(round)
+            record = await self._closed("round", round)
             if round.status != RoundStatus.SETTLED:
-                self._unsettled.add(self._next)
+                self._unsettled[self._next] = round.next
             self._next += 1
             yield record
         for number in sorted(self._unsettled):
             round = await self._reader.market.round(self._reader.job_id, number)
+            if round.next != self._unsettled[number]:
+                record = await self._closed("replaced", round)
+                self._unsettled[number] = round.next
+                yield record
             if round.status == RoundStatus.SETTLED:
                 record = job_record("settled", job, await self._books.read(job.job_id), round_record(round))
-                self._unsettled.discard(number)
+                del self._unsettled[number]
                 yield record
         state = (job.status, job.reason, job.funded, job.refunded)
         if state != self._state:
@@ -61,15 +65,13 @@ class Watch:
             self._state = state
             yield record
 
-    async def _closed(self, round: Round) -> Record:
+    async def _closed(self, kind: str, round: Round) -> Record:
         """Void rounds make no checkpoint, so a checkpoint's number is not its round's."""
         loss, no_loss = None, ""
-        if not round.voided:
-            loss, no_loss = await self._losses.try_measure(round.next, self._checkpoints + 1)
+        if round.checkpoint:
+            loss, no_loss = await self._losses.try_measure(round.next, round.checkpoint)
         job = await self._reader.refresh()  # measuring took a while
-        record = job_record("round", job, await self._books.read(job.job_id), round_record(round, loss, no_loss))
-        self._checkpoints += not round.voided
-        return record
+        return job_record(kind, job, await self._books.read(job.job_id), round_record(round, loss, no_loss))
 
     async def _obstacles(self, job: Job) -> list[str]:
         """Why a job that could go on does not, or may not for long."""

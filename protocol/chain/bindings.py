@@ -17,23 +17,37 @@ from protocol.chain.connection import Connection
 from protocol.chain.errors import DeploymentError
 from protocol.chain.revert import ErrorTable
 
+FOREIGN_TOKEN = "Token"  # the address book's name of a token that the deployment did not create
+
 
 class Artifact(msgspec.Struct, frozen=True, rename="camel"):
-    """What the compiler made of one contract; bytecode is 0x hex, empty for an interface."""
+    """What the compiler made of one contract; bytecode is 0x hex, empty for an interface.
+
+    `immutables`: where each of them stands in the deployed bytecode, 32 bytes at a time.
+    """
 
     contract_name: str
     abi: list[dict[str, Any]]
     bytecode: str = "0x"
     deployed_bytecode: str = "0x"
+    immutables: list[list[int]] = []
 
 
 class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The address book: where the contracts of one market live. `block` is the first block worth reading."""
+    """The address book: where the contracts of one market live. `block` is the first block worth reading.
+
+    The rest says how they came there: who deployed them (the guardian), the compiler, the keccak256 of each creation
+    code, and the transactions. Programs that use a market need none of it; `deploy check` does.
+    """
 
     chain_id: int
     block: int
     preset: str
     contracts: dict[str, str]
+    deployer: str = ""
+    compiler: str = ""
+    artifacts: dict[str, str] = {}
+    transactions: dict[str, str] = {}
 
     def address(self, name: str) -> str:
         """Raises DeploymentError when the book does not name the contract."""
@@ -88,14 +102,14 @@ def shipped_errors() -> ErrorTable:
     return ErrorTable(load_artifact(name).abi for name in shipped_contracts())
 
 
-def contract(connection: Connection, deployment: Deployment, name: str) -> AsyncContract:
-    """The contract as web3 sees it, to call and to send to (through a Sender)."""
+def contract(connection: Connection, deployment: Deployment, name: str, abi_of: str | None = None) -> AsyncContract:
+    """The contract as web3 sees it, to call and to send to (through a Sender). `abi_of` if its ABI has another name."""
     if deployment.chain_id != connection.chain_id:
         raise DeploymentError(
             f"the deployment is on chain id {deployment.chain_id}, the connection on {connection.chain_id}"
         )
     address = AsyncWeb3.to_checksum_address(deployment.address(name))
-    abi: ABI = load_artifact(name).abi  # type: ignore[assignment]
+    abi: ABI = load_artifact(abi_of or name).abi  # type: ignore[assignment]
     return connection.w3.eth.contract(address=address, abi=abi)
 
 

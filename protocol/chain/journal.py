@@ -38,6 +38,8 @@ class Outbox(Protocol):
         self, hash: str, outcome: str, *, gas_used: int | None = None, block: int | None = None
     ) -> None: ...
 
+    async def confirmed(self, purpose: str) -> str | None: ...
+
 
 @dataclass
 class Slot:
@@ -101,6 +103,10 @@ class Journal:
     def winner(self, tx_hash: str) -> str:
         """The hash to look up: a replaced transaction's nonce was used by a sibling."""
         return self._winners.get(tx_hash, tx_hash)
+
+    async def confirmed(self, purpose: str) -> str | None:
+        """The newest transaction that succeeded for a purpose, of this process or an earlier one."""
+        return await self._outbox.confirmed(purpose)
 
     def of_purpose(self, purpose: str) -> Slot | None:
         return next((slot for slot in self.slots.values() if slot.purpose == purpose), None)

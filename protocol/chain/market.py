@@ -10,18 +10,17 @@ from web3 import AsyncWeb3
 from web3.contract import AsyncContract
 from web3.exceptions import ContractCustomError, Web3Exception
 
-from protocol.chain.bindings import Deployment, contract, shipped_errors
+from protocol.chain.bindings import FOREIGN_TOKEN, Deployment, contract, shipped_errors
 from protocol.chain.connection import Connection
-from protocol.core.audit import Case, CasePhase, Finding, Outcome, PanelSeat, SeatState
+from protocol.core.audit import Case, CaseKind, CasePhase, Finding, Outcome, PanelSeat, SeatState
 from protocol.core.claim import Claim, ClaimStatus
-from protocol.core.job import Job, JobStatus, PauseReason, Progress
-from protocol.core.operator import Operator, Owner, Ticket
+from protocol.core.job import MOST_ROUNDS, Job, JobStatus, PauseReason, Progress
+from protocol.core.operator import Operator, Owner, Scope, Ticket
 from protocol.core.round import Draw, Round, RoundStatus
 from protocol.core.terms import Terms
 from protocol.core.trace import TraceRow
 
-MOST_ROUNDS = 16  # unsettled rounds read at once
-PAGE = 100  # operators read at once
+PAGE = 100  # operators or tickets read at once
 
 
 class Market:
@@ -87,7 +86,7 @@ class Market:
         return bytes(await self.call(self.round_book.functions.checkpointOf(job_id, number))).hex()
 
     async def attested(self, job_id: bytes, round: int, operator: str) -> bool:
-        """Whether the operator attested in the present window."""
+        """Whether the operator's owner attested in the present window, through whichever of its operators."""
         _, attested = await self.call(self.round_book.functions.weightOf(job_id, round, operator))
         return bool(attested)
 
@@ -101,19 +100,24 @@ class Market:
         found: list[Operator] = []
         while True:
             page = await self.call(self.market_lens.functions.operators(len(found), PAGE))
-            for address, (owner, payout, retired, key, klass, endpoint) in page:
-                found.append(Operator(address, owner, payout, retired, key, klass, endpoint))
+            found += [_operator(address, entry) for address, entry in page]
             if len(page) < PAGE:
                 return found
+
+    async def operator(self, address: str) -> Operator:
+        """The entry of a key; that of nobody for a key that was never registered."""
+        return _operator(address, await self.call(self.operator_registry.functions.operatorOf(address)))
 
     async def owner(self, job_id: bytes, operator: str) -> Owner:
         return Owner(*await self.call(self.market_lens.functions.ownerView(job_id, operator)))
 
     async def tickets(self, owner: str | None = None) -> list[Ticket]:
-        count = await self.call(self.audit_court.functions.ticketCount())
-        entries = [await self.call(self.audit_court.functions.ticketOf(i)) for i in range(count)]
-        found = [Ticket(number, *entry) for number, entry in enumerate(entries)]
-        return [ticket for ticket in found if owner is None or ticket.owner == owner]
+        found: list[Ticket] = []
+        while True:
+            page = await self.call(self.market_lens.functions.tickets(len(found), PAGE))
+            found += [Ticket(number, *entry) for number, entry in enumerate(page, len(found))]
+            if len(page) < PAGE:
+                return [ticket for ticket in found if owner is None or ticket.owner == owner]
 
     async def beacon_seed(self, case: Case) -> bytes | None:
         """The seed that a case has pinned; None while the beacon is silent or once it is too late."""
@@ -133,12 +137,23 @@ class Market:
     @property
     def block_beacon(self) -> AsyncContract:
         """The beacon, whichever kind the deployment chose: only the interface is used."""
-        return self.blockhash_beacon
+        return contract(self.connection, self.deployment, self.beacon_kind)
+
+    @property
+    def beacon_kind(self) -> str:
+        """The name of the beacon's contract."""
+        return next((name for name in self.deployment.contracts if name.endswith("Beacon")), "BlockhashBeacon")
+
+    @property
+    def token(self) -> AsyncContract:
+        """The market's ERC-20: the one of a development chain, or one that was there before."""
+        name = "DevToken" if "DevToken" in self.deployment.contracts else FOREIGN_TOKEN
+        return contract(self.connection, self.deployment, name, "DevToken")
 
     # -- money
 
     async def token_balance(self, account: str) -> int:
-        return int(await self.call(self.dev_token.functions.balanceOf(account)))
+        return int(await self.call(self.token.functions.balanceOf(account)))
 
     async def gas_balance(self, account: str) -> int:
         try:
@@ -150,8 +165,14 @@ class Market:
         return [int(await self.call(self.reward_ledger.functions.potOf(key))) for key in keys]
 
 
+def _operator(address: str, entry: Any) -> Operator:
+    owner, scopes, *rest = entry
+    return Operator(address, owner, Scope(scopes), *rest)
+
+
 def _round(view: Any) -> Round:
-    number, state, status, claims, statuses, sample, cases = view
+    number, state, status, claims, statuses, sample, cases, (_, entry, seats) = view
+    doubt = _case(entry, seats)
     fields: list[Any] = [
         number,
         RoundStatus(status),
@@ -159,6 +180,7 @@ def _round(view: Any) -> Round:
         tuple(_claim(shard, *pair) for shard, pair in enumerate(zip(claims, statuses, strict=True))),
         Draw(*sample),
         {shard: _case(entry, seats) for shard, entry, seats in cases},
+        doubt if doubt.phase != CasePhase.NONE else None,
     ]
     return Round(*fields)
 
@@ -172,7 +194,7 @@ def _claim(shard: int, entry: Any, status: int) -> Claim:
 
 def _case(entry: Any, seats: Any) -> Case:
     fields: list[Any] = [*entry, tuple(_seat(seat) for seat in seats)]
-    fields[4], fields[5] = CasePhase(fields[4]), Outcome(fields[5])
+    fields[4:7] = CasePhase(fields[4]), Outcome(fields[5]), CaseKind(fields[6])
     return Case(*fields)
 
 

@@ -12,6 +12,7 @@ from eth_typing import Hash32
 from hexbytes import HexBytes
 
 from protocol.chain.fees import Fees
+from protocol.core.delegation import Delegation, Domain, delegation_digest, registration_digest, revocation_digest
 
 _CALL_FIELDS = ("chainId", "nonce", "gas", "to", "value", "data", "accessList", "type")
 
@@ -53,13 +54,17 @@ def recover_digest(digest: bytes, signature: bytes) -> str:
 
 
 def sign_registration(
-    account: LocalAccount, chain_id: int, registry: str, owner: str, payout: str, nonce: int, deadline: int
+    account: LocalAccount, domain: Domain, owner: str, payout: str, nonce: int, deadline: int
 ) -> bytes:
-    """An operator key's consent to work for an owner (EIP-712; OperatorRegistry.register)."""
-    domain = {"name": "gradmarket", "version": "1", "chainId": chain_id, "verifyingContract": registry}
-    fields = ("owner", "address"), ("operator", "address"), ("payout", "address"), ("nonce", "uint256")
-    types = {"Registration": [{"name": n, "type": t} for n, t in (*fields, ("deadline", "uint256"))]}
-    message = {
-        "owner": owner, "operator": account.address, "payout": payout, "nonce": nonce, "deadline": deadline,
-    }  # fmt: skip
-    return bytes(account.sign_typed_data(domain, types, message).signature)
+    """An operator key's consent to work for an owner (OperatorRegistry.register)."""
+    return sign_digest(account, registration_digest(domain, owner, account.address, payout, nonce, deadline))
+
+
+def sign_delegation(account: LocalAccount, domain: Domain, delegation: Delegation, nonce: int, deadline: int) -> bytes:
+    """An owner key's grant to an operator, for anyone to submit (OperatorRegistry.registerFor)."""
+    return sign_digest(account, delegation_digest(domain, delegation, nonce, deadline))
+
+
+def sign_revocation(account: LocalAccount, domain: Domain, operator: str, nonce: int, deadline: int) -> bytes:
+    """An owner key's end of a delegation, for anyone to submit (OperatorRegistry.revokeFor)."""
+    return sign_digest(account, revocation_digest(domain, account.address, operator, nonce, deadline))

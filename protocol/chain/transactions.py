@@ -63,26 +63,45 @@ class Sender:
 
     # -- what callers use
 
-    async def submit(self, purpose: str, call: Call, *, value: int = 0, gas_margin: float | None = None) -> TxHash:
+    async def submit(
+        self,
+        purpose: str,
+        call: Call,
+        *,
+        value: int = 0,
+        gas_margin: float | None = None,
+        most_gas: int | None = None,
+        nonce: int | None = None,
+    ) -> TxHash:
         """Send a transaction once and return its hash; it is stored before it is sent.
 
+        `most_gas`: what it may burn at most, for calls that burn all they are given when they fail.
+        With `nonce`, with that one only: NonceTaken when something else has used it, or is about to.
         Raises Reverted when the contract would refuse it (no nonce is used), OutOfGasMoney, FeeCapTooLow, Refused;
         ChainUnavailable leaves it stored, if it got that far: submit it again, or resume().
         """
         await self.resume()
         if slot := self._journal.of_purpose(purpose):
             return TxHash(slot.newest.hash)
-        gas = math.ceil(await self._estimate(call, value) * (gas_margin or self.policy.gas_margin))
+        gas = math.ceil(await self._estimate(call, value, most_gas) * (gas_margin or self.policy.gas_margin))
+        gas = min(gas, most_gas or gas)
         async with self._lock:
             if slot := self._journal.of_purpose(purpose):
                 return TxHash(slot.newest.hash)
-            nonce = -1
-            for _ in range(NONCE_TRIES):
-                slot = await self._sign_and_store(purpose, call, value, gas)
-                nonce = slot.nonce
+            used = -1
+            for _ in range(NONCE_TRIES if nonce is None else 1):
+                slot = await self._sign_and_store(purpose, call, value, gas, nonce)
+                used = slot.nonce
                 if await self._send_first(slot, value + gas * slot.newest.fees.max_fee):
                     return TxHash(slot.newest.hash)
-        raise NonceTaken(self.address, nonce, purpose)
+        raise NonceTaken(self.address, used, purpose)
+
+    async def mined(self, purpose: str) -> Receipt | None:
+        """What an earlier process or this one sent for a purpose, if it succeeded and is on the chain."""
+        await self.resume()
+        tx_hash = await self._journal.confirmed(purpose)
+        receipt = await find_receipt(self._w3, tx_hash) if tx_hash else None
+        return receipt if receipt and receipt.ok else None
 
     async def confirm(self, tx_hash: str, timeout: float = 120.0) -> Receipt:
         """Wait until the transaction, or a dearer replacement of it, is mined.
@@ -132,18 +151,23 @@ class Sender:
 
     # -- sending
 
-    async def _estimate(self, call: Call, value: int) -> int:
+    async def _estimate(self, call: Call, value: int, most_gas: int | None) -> int:
+        fields: TxParams = {"from": self._account.address, "value": Wei(value)}
+        if most_gas:
+            fields["gas"] = most_gas
         try:
-            return int(await call.estimate_gas({"from": self._account.address, "value": Wei(value)}))
+            return int(await call.estimate_gas(fields))
         except Web3Exception as error:
             if classify(rpc_message(error)) is Answer.NO_MONEY:
                 raise await self._no_money(value) from error
             raise self._errors.explain(error) from error
 
-    async def _sign_and_store(self, purpose: str, call: Call, value: int, gas: int) -> Slot:
+    async def _sign_and_store(self, purpose: str, call: Call, value: int, gas: int, wanted: int | None) -> Slot:
         fees = self.policy.initial(*await market_fees(self._w3))
-        count = await self._w3.eth.get_transaction_count(self._account.address, "pending")
-        nonce = self._journal.next_nonce(int(count))
+        count = int(await self._w3.eth.get_transaction_count(self._account.address, "pending"))
+        if wanted is not None and (count > wanted or wanted in self._journal.slots):
+            raise NonceTaken(self.address, wanted, purpose)
+        nonce = self._journal.next_nonce(count) if wanted is None else wanted
         fields = {
             "from": self.address,
             "nonce": nonce,

@@ -40,7 +40,17 @@ class CasePhase(IntEnum):
     SEATING = 1
     COMMITTING = 2
     REVEALING = 3
-    DONE = 4
+    APPEALABLE = 4
+    DONE = 5
+
+
+class CaseKind(IntEnum):
+    """Why a case was opened."""
+
+    SAMPLED = 0
+    CHALLENGED = 1
+    DEMANDED = 2
+    CHECKPOINT = 3
 
 
 class SeatState(IntEnum):
@@ -70,7 +80,9 @@ class PanelSeat:
 
 @dataclass(frozen=True)
 class Case:
-    """A case about one claim. Times are block times, 0 where nothing happened yet."""
+    """A case about one claim, or about the checkpoint of a round (its shard says nothing then). Times are block times,
+    0 where nothing happened yet.
+    """
 
     job_id: bytes
     round: int
@@ -78,18 +90,43 @@ class Case:
     level: int
     phase: CasePhase
     outcome: Outcome
-    sampled: bool
+    kind: CaseKind
     withheld: bool
+    met_busy: bool
+    accused: str
     phase_ends: int
     demanded_at: int
-    opened_at: int
+    opened: bool
     tries: int
-    challenger: str
     tickets: int
     closed_at: int
     beacon_ticket: int
     seed: bytes
     seats: tuple[PanelSeat, ...]
+
+    @property
+    def is_open(self) -> bool:
+        return self.phase not in (CasePhase.NONE, CasePhase.DONE)
+
+
+@dataclass(frozen=True)
+class StepFinding:
+    """What a seat found when it took the outer step itself (ICheckpointCourt.StepFinding). Digests are 32 bytes."""
+
+    abstain: bool
+    bitmap: int
+    digest: bytes
+    contested: bytes
+    salt: bytes
+
+    def as_tuple(self) -> tuple[bool, int, bytes, bytes, bytes]:
+        return self.abstain, self.bitmap, self.digest, self.contested, self.salt
+
+
+def step_root(case_id: bytes, seat: int, operator: str, finding: StepFinding) -> bytes:
+    """What a seat about a checkpoint commits to (CheckpointCourt.rootOf)."""
+    types = ("string", "bytes32", "uint16", "address", "(bool,uint256,bytes32,bytes32,bytes32)")
+    return keccak(abi_encode(types, ("step", case_id, seat, operator, finding.as_tuple())))
 
 
 def steps_to_open(seed: bytes, case_id: bytes, inner_steps: int) -> tuple[int, ...]:

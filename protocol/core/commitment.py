@@ -52,4 +52,9 @@ def case_id(job_id: bytes, round: int, shard: int) -> bytes:
     return keccak(abi_encode(("string", "bytes32", "uint32", "uint16"), ("case", job_id, round, shard)))
 
 
+def checkpoint_case_id(job_id: bytes, round: int) -> bytes:
+    """The id of the case about a round's checkpoint, and of its pot (CheckpointCourt.caseIdOf)."""
+    return keccak(abi_encode(("string", "bytes32", "uint32"), ("checkpoint", job_id, round)))
+
+
 COURT_FUND = keccak(b"court fund")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from protocol.core.round import Round
+from protocol.core.round import Round, is_final
+
+MOST_ROUNDS = 16  # unsettled rounds read at once
 
 
 class JobStatus(IntEnum):
@@ -32,19 +34,27 @@ class PauseReason(IntEnum):
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a job has come. `opened` counts void rounds too; `closed` is the latest checkpoint's number."""
+    """How far a job has come. `opened` counts void rounds too; `closed` is the latest checkpoint's number.
+
+    `final_rounds`: rounds from the first on that RoundBook has found past every challenge; it looks on when it settles.
+    `generation`: checkpoints that a court replaced.
+    """
 
     opened: int
     closed: int
     unsettled: int
     void_streak: int
     moved_at: int
+    final_rounds: int
+    generation: int
     active: bool
 
 
 @dataclass(frozen=True)
 class Job:
-    """One reading of a job, with its unsettled rounds; amounts in wei."""
+    """One reading of a job; amounts in wei. `rounds`: the unsettled ones, of more than `MOST_ROUNDS` the oldest and the
+    newest.
+    """
 
     job_id: bytes
     status: JobStatus
@@ -60,3 +70,15 @@ class Job:
         """The newest round, while it is unsettled."""
         last = self.progress.opened - 1
         return next((r for r in self.rounds if r.number == last), None)
+
+    def final_rounds(self, challenge: int, now: int) -> int:
+        """Rounds from the first on that RoundBook.settle would find final at block time `now` (RoundBook._finalize)."""
+        known = {round.number: round for round in self.rounds}
+        numbers = sorted(known)
+        hidden = range(numbers[-2] + 1, numbers[-1]) if len(numbers) >= MOST_ROUNDS else range(0)
+        count = self.progress.final_rounds
+        while count < self.progress.opened and count not in hidden:
+            if count in known and not is_final(known[count], challenge, now):
+                break
+            count += 1
+        return count

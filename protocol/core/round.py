@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from protocol.core.audit import Case, CasePhase
+from protocol.core.audit import Case, CasePhase, Outcome
 from protocol.core.claim import Claim, ClaimStatus
 
 
@@ -19,7 +20,8 @@ class RoundStatus(IntEnum):
     TALLIED = 4
     CLOSED = 5
     VOID = 6
-    SETTLED = 7
+    ORPHANED = 7
+    SETTLED = 8
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,15 @@ class Draw:
     tickets: int
     closed_at: int
     drawn: bool
+    taken: int
 
 
 @dataclass(frozen=True)
 class Round:
-    """One round as the chain tells it. `base` and `next` are checkpoint digests, 32 bytes."""
+    """One round as the chain tells it. `base` and `next` are checkpoint digests, 32 bytes.
+
+    `checkpoint`: the number of `next`, 0 while there is none; `doubt`: the case about it.
+    """
 
     number: int
     status: RoundStatus
@@ -54,9 +60,12 @@ class Round:
     resolved: int
     extended: bool
     voided: bool
+    checkpoint: int
+    generation: int
     claims: tuple[Claim, ...]
     draw: Draw
     cases: dict[int, Case]
+    doubt: Case | None = None
 
     def is_sampled(self, shard: int) -> bool:
         return bool(self.draw.sampled_map >> shard & 1)
@@ -67,18 +76,37 @@ def bits(map: int) -> list[int]:
     return [shard for shard in range(256) if map >> shard & 1]
 
 
-def is_decided(round: Round, claim: Claim, challenge: int, now: int) -> bool:
-    """Whether RoundBook.settle would settle this claim at block time `now`; `challenge` is the window in seconds."""
+def lineage(rounds: Iterable[Round], closed: int) -> list[Round]:
+    """The rounds whose checkpoints lead to checkpoint number `closed`: void and orphaned ones are none of them."""
+    of_number = {round.checkpoint: round for round in sorted(rounds, key=lambda round: round.number)}
+    return [of_number[number] for number in range(1, closed + 1) if number in of_number]
+
+
+def is_final(round: Round, challenge: int, now: int) -> bool:
+    """Whether nobody can challenge a round's checkpoint any more, or never could; `challenge` in seconds."""
+    if round.voided or round.status in (RoundStatus.ORPHANED, RoundStatus.SETTLED):
+        return True
+    doubted = round.doubt is not None and round.doubt.is_open
+    return round.closed_at > 0 and now > round.closed_at + challenge and not doubted
+
+
+def is_decided(round: Round, claim: Claim, challenge: int, now: int, *, final: bool) -> bool:
+    """Whether RoundBook.settle would settle this claim at block time `now`; `challenge` is the window in seconds.
+
+    `final`: whether this round's checkpoint and all earlier ones are past every challenge. Who attested to a false
+    checkpoint could be settled before the sample is drawn; we wait for it.
+    """
     if not round.closed_at or claim.is_resolved:
         return False
     if not claim.is_committed:
         return True
-    window_over = now > round.closed_at + challenge
-    if claim.status == ClaimStatus.EXCLUDED or round.voided:
-        return window_over
     case = round.cases.get(claim.shard)
-    if not round.draw.drawn or (round.is_sampled(claim.shard) and case is None):
+    if case is not None and case.phase != CasePhase.DONE:
         return False
-    if case is None:
-        return window_over
-    return case.phase == CasePhase.DONE and (window_over or case.outcome.name != "UNSAMPLED")
+    if round.status == RoundStatus.ORPHANED:
+        return True
+    if not final or now <= round.closed_at + challenge:
+        return False
+    if claim.status == ClaimStatus.EXCLUDED or (case is not None and case.outcome != Outcome.UNSAMPLED):
+        return True
+    return round.draw.drawn and (case is not None or not round.is_sampled(claim.shard))

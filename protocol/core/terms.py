@@ -12,6 +12,8 @@ from protocol.core.units import BPS, format_tokens
 SEATS_RESERVED = 3  # audit fees held for each sampled claim
 SEAT_LOCK_REWARDS = 40  # rewards of a ticket's lock that a seat occupies
 CHALLENGE_FEES = 7
+PANEL_APPEAL_FEES = 14  # of an appeal from the slash panel; from three seats it is CHALLENGE_FEES
+DEMAND_FEES = 3
 MOST_FEE_REWARDS = 10
 MOST_INNER_STEPS = 1024  # a demanded trace is opened in one transaction
 MOST_WINDOW = 30 * 24 * 3600  # seconds
@@ -95,6 +97,12 @@ def check_terms(terms: Terms, preset: Preset) -> None:
             raise TermsError(f"{name}: have 32 zero bytes, expected a sha256")
     _check_range("rounds", terms.rounds, 1, 2**32 - 1)
     _check_range("reward_per_shard", terms.reward_per_shard, 1, 2**96 - 1)
+    most = preset.ticket // SEAT_LOCK_REWARDS
+    if terms.reward_per_shard > most:
+        raise TermsError(
+            f"reward_per_shard: have {format_tokens(terms.reward_per_shard)}, expected at most {format_tokens(most)}: "
+            f"a seat locks {SEAT_LOCK_REWARDS} rewards and every ticket must fit; post smaller shards or a lower price"
+        )
     _check_range("bond_per_shard", terms.bond_per_shard, 0, 2**96 - 1)
     _check_range("inner_steps", terms.inner_steps, 3, MOST_INNER_STEPS)
     _check_range("shards_per_round", n, 1, 256)
@@ -106,9 +114,10 @@ def check_terms(terms: Terms, preset: Preset) -> None:
     least = LOSS_TOLERANCE[TOLERANCE_CLASSES[terms.tolerance_class]]
     _check_range("loss_tolerance", terms.loss_tolerance, least, 50_000_000)
     windows = terms.windows
-    least_of = {"demand": preset.min_demand, "audit_commit": windows.train, "audit_reveal": preset.min_demand}
+    least_of = dict.fromkeys(("challenge", "audit_reveal", "demand"), preset.min_demand)
+    least_of["audit_commit"] = windows.train
     for name, value in vars(windows).items():
-        _check_range(f"windows.{name}", value, max(1, least_of.get(name, 1)), MOST_WINDOW)
+        _check_range(f"windows.{name}", value, max(preset.min_window, least_of.get(name, 1)), MOST_WINDOW)
     need = least_bond(terms.reward_per_shard, terms.audit_rate_bps, preset.detection_bps)
     if terms.bond_per_shard < need:
         raise TermsError(

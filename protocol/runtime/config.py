@@ -12,7 +12,6 @@ config = load_config(Path("node.toml"), NodeConfig)
 """
 
 import difflib
-import re
 import tomllib
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -20,6 +19,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import inspect
 
+from protocol.core.text import one_line
 from protocol.runtime.errors import ConfigError
 
 MAX_CONFIG_BYTES: Final = 2**20  # 1 MiB
@@ -78,14 +78,10 @@ def _check_names(path: Path, data: Any, kind: inspect.Type, where: str) -> None:
 def _unknown(path: Path, where: str, name: str, valid: list[str]) -> str:
     near = difflib.get_close_matches(name, valid, n=2)
     hint = f"did you mean {' or '.join(near)}?" if near else f"valid names: {', '.join(valid)}"
-    return f"{path}: unknown field {_printable(where)}; {hint}"
+    return f"{path}: unknown field {one_line(where, 200)}; {hint}"
 
 
 def _path(file: Path, wanted: type, value: Any) -> Any:
     if wanted is Path and isinstance(value, str):
         return file.parent.absolute() / Path(value).expanduser()
     raise ValueError(f"Expected a path as a string, got {type(value).__name__}")
-
-
-def _printable(text: str) -> str:
-    return re.sub(r"[^\x20-\x7e]+", "?", text)[:200]

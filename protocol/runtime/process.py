@@ -51,7 +51,8 @@ class _Running:
 class ComputeProcess:
     """Starts `python -m module` at the first call; the module ends in `protocol.runtime.child.serve(handlers)`.
 
-    One call at a time, others wait their turn. `deaths` counts the ends that nobody asked for. After a death the next
+    One call at a time, others wait their turn. `heard` is called with every sign of life of a running call. `deaths`
+    counts the ends that nobody asked for. After a death the next
     call waits 1, 2, 4 … 60 s before it starts a new child, until a call succeeds.
     """
 
@@ -66,6 +67,7 @@ class ComputeProcess:
         backoff_seconds: float = 1.0,
     ) -> None:
         self.deaths = 0
+        self.heard: Callable[[], None] = lambda: None
         self._module, self._log_path, self._env, self._nice = module, log_path, dict(env or {}), nice
         self._start_seconds, self._backoff_seconds = start_seconds, backoff_seconds
         self._deaths_in_row, self._not_before = 0, 0.0
@@ -121,6 +123,7 @@ class ComputeProcess:
         running.writer.write(frame)
         await running.writer.drain()
         while isinstance(answer := await _receive(running.reader), Progress):
+            self.heard()
             if on_progress is not None:
                 on_progress(answer.data)
         return answer

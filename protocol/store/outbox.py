@@ -39,7 +39,7 @@ class Outbox:
         self._database, self._chain, self._sender = database, chain, sender
 
     async def store(self, *, hash: str, nonce: int, purpose: str, raw: bytes, max_fee: int, tip: int) -> None:
-        """Remember a transaction before it is sent."""
+        """Remember a transaction before it is sent; again, if the chain gave up the block that it had been in."""
         row = {
             "hash": hash,
             "chain": self._chain,
@@ -51,7 +51,7 @@ class Outbox:
             "tip": str(tip),
             "outcome": "pending",
         }
-        await self._database.write(lambda db: db.table("outbox").insert(row))
+        await self._database.write(lambda db: db.table("outbox").insert(row, replace=True))
 
     async def pending(self) -> list[StoredTransaction]:
         """Everything without an outcome, by nonce, in the order it was signed."""
@@ -70,6 +70,19 @@ class Outbox:
         """Record how it ended: confirmed, reverted, replaced or dropped."""
         change = {"outcome": outcome, "gas_used": gas_used, "block": block}
         await self._database.write(lambda db: db.table("outbox").update(hash, change))
+
+    async def confirmed(self, purpose: str) -> str | None:
+        """The hash of the newest transaction of a purpose that was mined and succeeded."""
+
+        def question(db: Tables) -> str | None:
+            rows = db.execute(
+                "SELECT hash FROM outbox WHERE chain = ? AND sender = ? AND purpose = ? AND outcome = 'confirmed' "
+                "ORDER BY rowid DESC LIMIT 1",
+                [self._chain, self._sender, purpose],
+            )
+            return next((str(row[0]) for row in rows), None)
+
+        return await self._database.read(question)
 
     async def gas_by_kind(self) -> dict[str, GasUse]:
         """Gas used by kind of purpose: the part before the first colon."""

@@ -7,6 +7,7 @@ Files can be read by the safetensors library; tensors lie in sorted order of the
 from __future__ import annotations
 
 import json
+import mmap
 import struct
 from collections.abc import Mapping
 from math import prod
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from protocol.training.errors import TrainingError
 
 Array = npt.NDArray[np.generic]
+Buffer = bytes | mmap.mmap  # a file's bytes, in memory or as they lie on the disk
 Table = Mapping[str, tuple[str, tuple[int, ...]]]  # name → (safetensors type, shape)
 
 TYPES: dict[str, np.dtype[np.generic]] = {
@@ -52,6 +54,17 @@ def encoded_bytes(table: Table, metadata: Mapping[str, str]) -> int:
     return len(encode_header(table, metadata)) + sum(prod(s) * TYPES[k].itemsize for k, s in table.values())
 
 
+def tensor_offsets(table: Table, metadata: Mapping[str, str]) -> dict[str, int]:
+    """Where each tensor of a file of this table begins, in bytes."""
+    offset = len(encode_header(table, metadata))
+    offsets: dict[str, int] = {}
+    for name in sorted(table):
+        kind, shape = table[name]
+        offsets[name] = offset
+        offset += prod(shape) * TYPES[kind].itemsize
+    return offsets
+
+
 def encode_tensors(table: Table, metadata: Mapping[str, str], tensors: Mapping[str, Array]) -> bytes:
     """Canonical bytes. The tensors must be those of the table, in type and shape."""
     parts = [encode_header(table, metadata)]
@@ -67,7 +80,7 @@ def encode_tensors(table: Table, metadata: Mapping[str, str], tensors: Mapping[s
 
 
 def decode_tensors(
-    data: bytes, table: Table, metadata: Mapping[str, str], error: type[TrainingError], what: str
+    data: Buffer, table: Table, metadata: Mapping[str, str], error: type[TrainingError], what: str
 ) -> dict[str, Array]:
     """Read-only views into `data`. Anything but the canonical bytes of this table raises `error`, in one line."""
     header = encode_header(table, metadata)
@@ -76,16 +89,15 @@ def decode_tensors(
     expected = encoded_bytes(table, metadata)
     if len(data) != expected:
         raise error(f"{what}: expected exactly {expected} bytes, have {len(data)}")
-    tensors: dict[str, Array] = {}
-    offset = len(header)
-    for name in sorted(table):
-        kind, shape = table[name]
-        tensors[name] = np.frombuffer(data, TYPES[kind], prod(shape), offset).reshape(shape)
-        offset += prod(shape) * TYPES[kind].itemsize
-    return tensors
+    return {
+        name: np.frombuffer(data, TYPES[kind], prod(shape), offset).reshape(shape)
+        for (name, offset), (kind, shape) in zip(
+            tensor_offsets(table, metadata).items(), (table[name] for name in sorted(table)), strict=True
+        )
+    }
 
 
-def _explain(data: bytes, table: Table, metadata: Mapping[str, str]) -> str:
+def _explain(data: Buffer, table: Table, metadata: Mapping[str, str]) -> str:
     """Why a header is not the expected one. It is parsed for this sentence only, and never trusted."""
     size = struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else MAX_HEADER_BYTES + 1
     if size > min(MAX_HEADER_BYTES, len(data) - 8):

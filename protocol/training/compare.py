@@ -16,11 +16,10 @@ import numpy as np
 
 from protocol.core.trace import TraceRow, trace_root
 from protocol.training.checkpoint import Checkpoint, Tensors, decode_end_state
-from protocol.training.compress import compressor, decode_payload, encode_payload
-from protocol.training.errors import CheckpointError, CompareError, PayloadError
-from protocol.training.layout import parameter_shapes
+from protocol.training.compress import Update, compressor, compute_update, decode_payload, encode_payload, encodings
+from protocol.training.errors import CheckpointError, CompareError, PayloadError, TrainingFailed
 from protocol.training.result import ClaimResult
-from protocol.training.spec import Spec, Tolerances, tolerances
+from protocol.training.spec import Spec, Tolerances, tolerances, trace_rows
 
 Zone = Literal["accept", "reject", "fraud"]
 Finding = Literal["match", "reject", "fraud"]
@@ -50,7 +49,7 @@ class TestResult:
 
 @dataclass(frozen=True)
 class Judgement:
-    """`fraud_step`: for a fraud finding the first inner step whose loss is in the fraud zone, or else the last step."""
+    """`fraud_step`: for a fraud finding the first row whose loss is in the fraud zone, or else the last one."""
 
     finding: Finding
     tests: list[TestResult]
@@ -82,25 +81,35 @@ def judge_claim(
     return Judgement(finding, tests, _fraud_step(spec, own.rows, opened) if finding == "fraud" else None)
 
 
-def relative_distance(spec: Spec, own: Tensors, theirs: Tensors) -> float:
-    """T1, dense: ‖own − theirs‖ / ‖own‖ over all parameters that the spec does not mask."""
-    squares = [
-        (float(((own[name].astype(np.float64) - theirs[name]) ** 2).sum()), _square(own[name]))
-        for name in _compared(spec)
-    ]
-    return _ratio(sum(pair[0] for pair in squares), sum(pair[1] for pair in squares))
+def relative_distance(spec: Spec, own: Update, theirs: Update) -> float:
+    """T1, dense: ‖own − theirs‖ / ‖own‖ over all parameters that the spec does not mask: of the pseudo-gradient as a
+    whole, of shared moments tensor by tensor, and the worst of these.
+
+    The sizes of moments differ by orders of magnitude: in one norm of all, those of small tensors could be anything.
+    """
+    update = _relative(own.pseudo_gradient, theirs.pseudo_gradient, _compared(spec, own.pseudo_gradient))
+    moments = [*_each_relative(spec, own.first, theirs.first), *_each_relative(spec, own.second, theirs.second)]
+    return max([update, *moments])
 
 
-def cell_distance(spec: Spec, own: Tensors, payload: bytes) -> float:
-    """T1 without an end state: from `own` to the nearest vector that encodes to this payload, relative to ‖own‖.
+def cell_distance(spec: Spec, own: Update, payload: bytes) -> float:
+    """T1 without an end state: from `own` to the nearest vector that encodes to this payload, relative to ‖own‖; the
+    worst of the pseudo-gradient and each tensor of shared moments.
 
     About 0 for an honest payload however coarse; a lower bound of the dense distance. inf where nothing encodes to it.
     """
     decoded = decode_payload(spec, payload)
-    method = compressor(spec)
-    names = _compared(spec)
-    away = sum(method.squared_distance(own[name].reshape(-1), decoded[name]) for name in names)
-    return _ratio(away, sum(_square(own[name]) for name in names))
+    distances = _each_relative(spec, own.second, decoded.second)
+    for part, encoding in encodings(spec).items():
+        values, method = (own.pseudo_gradient if part == "update" else own.first), compressor(encoding)
+        names = _compared(spec, values)
+        away = [method.squared_distance(values[n].reshape(-1), decoded.parts[part][n]) for n in names]
+        sizes = [_square(values[n]) for n in names]
+        if part == "update":
+            distances.append(_ratio(sum(away), sum(sizes)))
+        else:
+            distances += map(_ratio, away, sizes)
+    return max(distances)
 
 
 def loss_differences(own: Sequence[TraceRow], theirs: Sequence[TraceRow]) -> list[float]:
@@ -112,16 +121,16 @@ def loss_differences(own: Sequence[TraceRow], theirs: Sequence[TraceRow]) -> lis
 def _structure(
     spec: Spec, base: Checkpoint, payload: bytes, rows: Sequence[TraceRow] | None, end_state: bytes | None
 ) -> TestResult:
-    """T3: H rows in order, a payload that decodes and is exactly the encoding of θ₀ − θ_H. Counts what is wrong."""
+    """T3: all rows in order, a payload that decodes and is exactly the encoding of θ₀ − θ_H. Counts what is wrong."""
     wrong = 0
     if rows is not None:
-        wrong += [row.step for row in rows] != list(range(1, spec.inner.steps + 1))
+        wrong += [row.step for row in rows] != list(range(1, trace_rows(spec) + 1))
     try:
         decode_payload(spec, payload)
         if end_state is not None:
             end = decode_end_state(spec, end_state)
-            wrong += encode_payload(spec, {n: base.weights[n] - end[n] for n in end}) != payload
-    except (PayloadError, CheckpointError):
+            wrong += encode_payload(spec, compute_update(base.weights, end)) != payload
+    except (PayloadError, CheckpointError, TrainingFailed):  # the last: an end that no honest claim commits to
         wrong += 1
     return TestResult(T3, float(wrong), 0.0, 0.0, "fraud" if wrong else "accept")
 
@@ -131,10 +140,9 @@ def _distance(spec: Spec, base: Checkpoint, own: ClaimResult, payload: bytes, en
     try:
         if end_state is not None:
             end = decode_end_state(spec, end_state)
-            theirs = {name: base.weights[name] - end[name] for name in end}
-            name, value = T1, relative_distance(spec, own.pseudo_gradient, theirs)
+            name, value = T1, relative_distance(spec, own.update, compute_update(base.weights, end))
         else:
-            name, value = T1_CELL, cell_distance(spec, own.pseudo_gradient, payload)
+            name, value = T1_CELL, cell_distance(spec, own.update, payload)
     except (PayloadError, CheckpointError):
         name, value = T1, math.inf
     lines = tolerances(spec)
@@ -164,7 +172,7 @@ def _conclude(spec: Spec, tests: Sequence[TestResult], is_open: bool) -> Finding
 def _fraud_step(spec: Spec, own: Sequence[TraceRow], theirs: Sequence[TraceRow] | None) -> int:
     line = tolerances(spec).t2_reject
     differences = loss_differences(own, theirs or [])
-    return next((step for step, value in enumerate(differences, start=1) if value > line), spec.inner.steps)
+    return next((step for step, value in enumerate(differences, start=1) if value > line), trace_rows(spec))
 
 
 def _is_committed(rows: Sequence[TraceRow], committed: Committed) -> bool:
@@ -185,9 +193,19 @@ def _equal_tests(lines: Tolerances) -> list[TestResult]:
     ]
 
 
-def _compared(spec: Spec) -> list[str]:
+def _compared(spec: Spec, values: Tensors) -> list[str]:
+    """Names of tensors, or of their factors, whose parameter the spec does not mask."""
     masked = set(spec.verify.masked)
-    return [name for name in parameter_shapes(spec) if name not in masked]
+    return [n for n in values if n not in masked and n.rpartition("/")[0] not in masked]
+
+
+def _relative(own: Tensors, theirs: Tensors, names: Sequence[str]) -> float:
+    away = sum(_square(own[n].astype(np.float64) - theirs[n]) for n in names)
+    return _ratio(away, sum(_square(own[n]) for n in names))
+
+
+def _each_relative(spec: Spec, own: Tensors, theirs: Tensors) -> list[float]:
+    return [_relative(own, theirs, [name]) for name in _compared(spec, own)]
 
 
 def _zone(value: float, accept_line: float, fraud_line: float) -> Zone:

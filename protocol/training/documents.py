@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from protocol.core.text import one_line
+
 _T = TypeVar("_T")
 
 
@@ -24,7 +26,7 @@ def parse_json(data: bytes, kind: type[_T], error: type[Exception], what: str, l
     except msgspec.ValidationError as failure:
         text = str(failure)
         path = match.group(1) if (match := re.search(r"`(\$[^`]*)`$", text)) else "$"
-        rule = text.split(" - at ")[0]
+        rule = one_line(text.split(" - at ")[0], 200)
         raise error(f"{what} {path.removeprefix('$.')}: {rule}, have {_value_at(data, path)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as failure:
         raise error(f"{what}: not JSON: {failure}") from None
@@ -41,5 +43,4 @@ def _value_at(data: bytes, path: str) -> str:
             value = value[key] if key else value[int(index)]
         except (KeyError, IndexError, TypeError):
             return "something else"
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= 60 else text[:57] + "..."
+    return one_line(msgspec.json.encode(value).decode(), 60)

@@ -17,6 +17,10 @@ class DataError(TrainingError):
     """A manifest, a shard or a text source that cannot be used."""
 
 
+class PackStopped(TrainingError):
+    """The disk does not take what packing writes. The same command goes on from there."""
+
+
 class CheckpointError(TrainingError):
     """Bytes that are not a checkpoint of this job."""
 

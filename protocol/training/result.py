@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from protocol.core.trace import TraceRow
-from protocol.training.checkpoint import Tensors
+from protocol.training.compress import Update
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,6 @@ class ClaimResult:
     payload: bytes
     payload_digest: str  # sha256, hex
     rows: list[TraceRow]
-    end_state: bytes  # canonical bytes of the weights after step H
+    end_state: bytes  # canonical bytes of the state after step H
     state_digest: str  # sha256 of `end_state`, hex
-    pseudo_gradient: Tensors  # θ₀ − θ_H, float32
+    update: Update  # before compression

@@ -10,11 +10,11 @@ import numpy.typing as npt
 import torch
 
 from protocol.training import seeds
-from protocol.training.canonical import Table, encode_header
-from protocol.training.layout import Layout
+from protocol.training.canonical import encode_header
+from protocol.training.layout import FULL_STATE, FULL_STATE_METADATA, full_state_table
+from protocol.training.spec import Spec
 
 BUCKETS = 64  # 11 % standard deviation of an estimated norm: enough for thresholds a factor of two apart
-STATE_METADATA = {"format": "gradmarket-full-state-1"}
 
 
 class Sketch:
@@ -38,13 +38,12 @@ class Sketch:
         return hashlib.sha256(buckets.astype("<f8").tobytes()).digest()
 
 
-def full_state_digest(shapes: Layout, state: Mapping[str, torch.Tensor]) -> bytes:
+def full_state_digest(spec: Spec, state: Mapping[str, torch.Tensor]) -> bytes:
     """sha256 of the canonical safetensors bytes of first_moment/…, second_moment/… and weights/….
 
     `state`: these three as float32 [P], flat in sorted order of the names, which is the order of the file.
     """
-    table: Table = {f"{part}/{name}": ("F32", shape) for part in state for name, shape in shapes.items()}
-    digest = hashlib.sha256(encode_header(table, STATE_METADATA))
-    for part in sorted(state):
+    digest = hashlib.sha256(encode_header(full_state_table(spec), FULL_STATE_METADATA))
+    for part in FULL_STATE:
         digest.update(state[part].cpu().numpy().astype("<f4", copy=False).tobytes())
     return digest.digest()

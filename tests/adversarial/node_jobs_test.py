@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from protocol.core.terms import Terms
+from protocol.training.checkpoint import encode_checkpoint, genesis_checkpoint
 from protocol.training.data import encode_manifest, encode_tokens
 from protocol.training.spec import encode_spec
 from tests.helpers.market import World, open_nodes, open_world
@@ -72,7 +73,7 @@ HOSTILE: dict[str, tuple[Callable[[World], Terms], str]] = {
     "a spec that nobody serves": (lambda w: replace(w.job_terms(), spec_digest=b"\x55" * 32), "nobody serves its spec"),
     "terms of other steps": (
         lambda w: replace(w.job_terms(), inner_steps=5),
-        "its terms say inner steps 5, its spec 4",
+        "its terms say rows of a trace 5, its spec 4",
     ),
     "another genesis": (lambda w: replace(w.job_terms(), genesis_digest=b"\x66" * 32), "the terms say genesis 6666"),
     "a manifest that is none": (lambda w: of_manifest(w, b"[]"), "manifest"),
@@ -83,6 +84,15 @@ HOSTILE: dict[str, tuple[Callable[[World], Terms], str]] = {
     "a shard that is no shard": (lambda w: shards_of(w, b"\xa5" * len(a_shard(w))), "shard"),
     "tokens beyond the vocabulary": (lambda w: shards_of(w, too_large_tokens(w)), "tokens must be in 0…299"),
 }
+
+
+def overflowing(world: World) -> Terms:
+    """A first checkpoint of finite numbers whose losses are none."""
+    start = genesis_checkpoint(world.spec)
+    start.weights["model.norm.weight"][:] = np.float32(3e38)
+    digest = world.store_blob(encode_checkpoint(world.spec, start))
+    spec = encode_spec(msgspec.structs.replace(world.spec, genesis=digest))
+    return replace(of_spec(world, spec), genesis_digest=bytes.fromhex(digest))
 
 
 async def open_hostile(world: World, name: str) -> bytes:
@@ -112,3 +122,29 @@ async def test_a_node_that_meets_all_of_them_still_works_on_an_honest_job(world:
             node.impatient = False
         closed = await world.run(job, lambda round: round.closed_at > 0)
     assert closed.accepted_map == 0b11
+
+
+async def test_a_job_that_gives_no_numbers_is_tried_out_and_never_claimed(world: World) -> None:
+    job = await world.post(overflowing(world), salt=200)
+    await world.bench.bank.submit_and_confirm("open:200", world.bench.market.round_book.functions.open(job))
+    async with open_nodes(world, job, 0) as (node,):
+        for _ in range(3):
+            await node.turn()
+        assert "a trial of this job failed: inner step 1: loss nan" in node.worker.why_broken(job)
+    assert not any(claim.claimed_at for claim in (await world.round(job)).claims)
+
+
+async def test_a_trial_tells_what_a_claim_takes(world: World) -> None:
+    job = await world.post(world.job_terms(), salt=201)
+    await world.bench.bank.submit_and_confirm("open:201", world.bench.market.round_book.functions.open(job))
+    async with open_nodes(world, job, 0) as (node,):
+        await node.turn()  # the base
+        assert node.worker.train_seconds(job) == 0
+        await node.turn()
+        assert 0 < node.worker.train_seconds(job) < 10
+        silent = node.service.service.seconds_since_progress
+        node.station.compute.heard()  # a sign of life of a long call is progress of the service
+        assert node.service.service.seconds_since_progress < silent
+        assert not any(claim.claimed_at for claim in (await world.round(job)).claims)
+        await node.turn()
+        assert any(claim.claimed_at for claim in (await world.round(job)).claims)

@@ -16,7 +16,7 @@ import pytest_asyncio
 
 from protocol.core.claim import ClaimStatus
 from protocol.core.round import RoundStatus
-from protocol.training.compress import encode_payload, max_payload_bytes
+from protocol.training.compress import Update, encode_payload, max_payload_bytes
 from protocol.training.layout import parameter_shapes
 from protocol.training.spec import Spec
 from tests.helpers.market import World, open_nodes, open_world
@@ -39,7 +39,8 @@ async def commit_bad(world: World, job: bytes, payload_digest: bytes) -> None:
     await sender.submit_and_confirm(f"open:{job.hex()}", book.open(job))
     await sender.submit_and_confirm(f"claim:{job.hex()}", book.claim(job, 0, [BAD]))
     opening = (payload_digest, b"\7" * 32, b"\7" * 32)
-    await sender.submit_and_confirm(f"commit:{job.hex()}", book.commit(job, 0, BAD, opening))
+    base = (await world.round(job)).base
+    await sender.submit_and_confirm(f"commit:{job.hex()}", book.commit(job, 0, BAD, base, opening))
 
 
 def served(make: Callable[[World], bytes]) -> Callable[[World, bytes], bytes]:
@@ -48,7 +49,8 @@ def served(make: Callable[[World], bytes]) -> Callable[[World, bytes], bytes]:
 
 def a_payload(spec: Spec) -> bytes:
     """Of an update of zeros: as it is, this one would be accepted."""
-    return encode_payload(spec, {name: np.zeros(shape, np.float32) for name, shape in parameter_shapes(spec).items()})
+    zeros = {name: np.zeros(shape, np.float32) for name, shape in parameter_shapes(spec).items()}
+    return encode_payload(spec, Update(zeros, {}, {}))
 
 
 def with_nan(world: World) -> bytes:
@@ -93,7 +95,7 @@ async def test_a_payload_is_voted_out_by_everybody(world: World, name: str) -> N
 
 async def test_who_is_voted_out_is_unpaid_and_nobody_is_slashed(world: World) -> None:
     market = world.bench.market
-    job = await world.post(world.job_terms(windows={"challenge": 5}, **SHARDS), salt=99)
+    job = await world.post(world.job_terms(windows={"challenge": 10}, **SHARDS), salt=99)
     vault, hostile = market.stake_vault, world.bench.people[-1].owner.address
     locked = await market.call(vault.functions.lockedOf(hostile))
     stake = await market.call(vault.functions.balanceOf(hostile))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from node.operator.actions import CommitClaim, Train
+from node.operator.actions import CommitClaim, SyncBase, Train
 from protocol.core.round import RoundStatus, bits
 from tests.helpers.market import open_nodes, open_world
 from verifier.records import result_key
@@ -41,13 +41,14 @@ async def test_a_claim_is_trained_anew_when_its_base_was_given_up(tmp_path: Path
         other = await inputs.next_checkpoint(sealed, {kept: await inputs.payload(openings[kept])})
         book = market.round_book.functions
         for number, node in enumerate(nodes):
-            vote = book.attest(job, 0, 1 << kept, bytes.fromhex(other))
+            vote = book.attest(job, 0, sealed.base, 1 << kept, bytes.fromhex(other))
             await world.bench.sender(node.person).submit_and_confirm(f"attest-again:{number}", vote)
         sender = world.bench.sender(first.person)
         await sender.submit_and_confirm("open-again", book.open(job))
         await sender.submit_and_confirm("claim-again", book.claim(job, 1, [shard]))
         assert (await world.round(job, 1)).base != given_up
 
+        await first.worker.execute(SyncBase(job, 1))
         plan = first.service._plan(await first.service._load())
         about = [action for action in plan if isinstance(action, Train | CommitClaim) and action.round == 1]
         assert about == [Train(job, 1, shard)]

@@ -340,6 +340,7 @@ async def test_a_name_that_is_no_digest_asks_nobody(bench: Bench) -> None:
 @pytest.mark.parametrize(
     "path",
     ["/blobs/../../etc/passwd", "/blobs/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "/blobs/..%2f" + DIGEST, "/blobs/" + "A" * 64],
+    ids=["out of the folder", "out of the folder, escaped", "above a blob", "capital letters"],
 )
 async def test_a_server_gives_no_file_but_its_blobs(bench: Bench, path: str) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", bench.honest.port)

@@ -27,11 +27,15 @@ class Fork:
     operator: str
 
     async def send(self, call: object) -> None:
-        """From the operator's key, without a Sender: a Sender would follow its transaction through the fork."""
+        """From the operator's key, without a Sender: a Sender would follow its transaction through the fork.
+
+        Gas without an estimate: a call may cost more in the second in which it is mined than in that of its estimate.
+        """
         chain = self.world.bench.chain
         data = call._encode_transaction_data()  # type: ignore[attr-defined]
         to = self.world.bench.market.round_book.address
-        sent = await chain.rpc("eth_sendTransaction", {"from": self.operator, "to": to, "data": data})
+        sending = {"from": self.operator, "to": to, "data": data, "gas": hex(1_000_000)}
+        sent = await chain.rpc("eth_sendTransaction", sending)
         while (receipt := await chain.rpc("eth_getTransactionReceipt", sent)) is None:
             await asyncio.sleep(0.02)
         assert receipt["status"] == "0x1"
@@ -39,7 +43,7 @@ class Fork:
     async def commit(self, opening: Opening) -> None:
         book = self.world.bench.market.round_book.functions
         parts = (opening.payload_digest, opening.trace_root, opening.state_digest)
-        await self.send(book.commit(self.job, 0, 0, parts))
+        await self.send(book.commit(self.job, 0, 0, (await self.world.round(self.job)).base, parts))
 
     async def read(self, node: Node | None = None) -> Opening | None:
         round = await self.world.round(self.job)
@@ -88,7 +92,8 @@ async def test_another_operators_opening_opens_nothing(fork: Fork) -> None:
     thief = Fork(fork.world, fork.job, fork.reader, other)
     book = fork.world.bench.market.round_book.functions
     await thief.send(book.claim(fork.job, 0, [1]))
-    await thief.send(book.commit(fork.job, 0, 1, (KEPT.payload_digest, KEPT.trace_root, KEPT.state_digest)))
+    base = (await fork.world.round(fork.job)).base
+    await thief.send(book.commit(fork.job, 0, 1, base, (KEPT.payload_digest, KEPT.trace_root, KEPT.state_digest)))
     round = await fork.world.round(fork.job)
     assert round.claims[0].commitment != round.claims[1].commitment
     found = await fork.reader.station.inputs(fork.job).openings_of(round)

@@ -17,8 +17,9 @@ from protocol.core.round import Round
 from protocol.core.trace import TraceRow, encode_trace, trace_root
 from protocol.training.checkpoint import end_state_bytes
 from protocol.training.data import Tokens
+from protocol.training.spec import trace_rows
 from protocol.transport.server import BlobServer
-from tests.helpers.market import Handlers, Node, World, cheating, open_nodes, open_world, trainer
+from tests.helpers.market import HONEST, Handlers, Node, World, cheating, open_nodes, open_world, trainer
 from verifier.files import TRACE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -107,7 +108,7 @@ def too_much(world: World, what: str) -> web.StreamResponse:
 
 def another_trace(world: World, what: str) -> web.StreamResponse:
     """Well formed, of the right size, and not what was committed."""
-    rows = [TraceRow(step, 1, 1, bytes(32), bytes(32)) for step in range(1, world.spec.inner.steps + 1)]
+    rows = [TraceRow(step, 1, 1, bytes(32), bytes(32)) for step in range(1, trace_rows(world.spec) + 1)]
     return web.Response(body=encode_trace(rows) if what == TRACE else b"\1" * end_state_bytes(world.spec))
 
 
@@ -143,7 +144,7 @@ async def test_a_trace_that_is_only_opened_on_chain_is_compared(world: World) ->
         await scene.until(lambda case: case.demanded_at > 0)
         await scene.hostile.turn()
         case = await scene.until(lambda case: case.phase == CasePhase.DONE)
-    assert case.opened_at > 0 and case.outcome == Outcome.MATCH and case.level == 1
+    assert case.opened and case.outcome == Outcome.MATCH and case.level == 1
 
 
 async def test_misnumbered_rows_opened_on_chain_do_not_stop_the_panel(world: World) -> None:
@@ -151,7 +152,7 @@ async def test_misnumbered_rows_opened_on_chain_do_not_stop_the_panel(world: Wor
         await scene.until(lambda case: case.demanded_at > 0)
         await open_raw(scene)
         case = await scene.until(has_finding)
-    assert case.opened_at > 0 and case.seats[0].finding == Finding.REJECT
+    assert case.opened and case.seats[0].finding == Finding.REJECT
 
 
 async def open_raw(scene: Scene) -> None:
@@ -184,13 +185,15 @@ async def test_a_job_that_nobody_can_replay_costs_its_panel_nothing(world: World
     accomplice, book = world.sender(world.bench.people[0].operator), market.round_book.functions
     await accomplice.submit_and_confirm("open:40", book.open(job))
     await accomplice.submit_and_confirm("claim:40", book.claim(job, 0, [0]))
-    await accomplice.submit_and_confirm("commit:40", book.commit(job, 0, 0, (b"\1" * 32, b"\2" * 32, b"\3" * 32)))
+    await accomplice.submit_and_confirm(
+        "commit:40", book.commit(job, 0, 0, terms.genesis_digest, (b"\1" * 32, b"\2" * 32, b"\3" * 32))
+    )
     async with open_nodes(world, job, 1, 2, 3, 4, 5) as judges:
         await judges[0].turn()
         assert "terms say loss tolerance 6000, its spec 5000" in " ".join(judges[0].failures.values())
         await world.bench.chain.advance(121)
         await world.run(job, lambda round: round.sealed_at > 0, judges)
-        await accomplice.submit_and_confirm("attest:40", book.attest(job, 0, 1, b"\4" * 32))
+        await accomplice.submit_and_confirm("attest:40", book.attest(job, 0, terms.genesis_digest, 1, b"\4" * 32))
         before = await market.connection.block_number()
         round = await world.run(job, lambda round: is_done(round, 0), judges, step=5)
     assert round.cases[0].outcome == Outcome.EXCUSED
@@ -201,3 +204,25 @@ async def test_a_job_that_nobody_can_replay_costs_its_panel_nothing(world: World
 
 def is_done(round: Round, shard: int) -> bool:
     return shard in round.cases and round.cases[shard].phase == CasePhase.DONE
+
+
+async def test_a_seat_whose_machine_cannot_replay_a_claim_abstains_and_is_not_silent(world: World) -> None:
+    """A poster's spec may ask for more than an auditor has: memory, or hours. Silence would cost the seat its lock."""
+    tries: list[int] = []
+
+    def exhausted(**_: object) -> object:
+        tries.append(1)
+        raise MemoryError("cannot allocate")
+
+    job = await world.post(world.job_terms(rounds=1, audit_rate_bps=10_000), 41)
+    sender, book = world.sender(world.bench.people[0].operator), world.bench.market.round_book.functions
+    await sender.submit_and_confirm("open:41", book.open(job))
+    before = [ticket.amount for ticket in await world.bench.market.tickets()]
+    async with open_nodes(world, job, 0, 1, handlers={**HONEST, "replay": exhausted}) as operators:
+        await world.run(job, lambda round: round.closed_at > 0, operators)
+        async with open_nodes(world, job, 2, 3, 4, 5, handlers={**HONEST, "replay": exhausted}) as judges:
+            nodes = [*operators, *judges]
+            round = await world.run(job, lambda round: is_done(round, 0) and is_done(round, 1), nodes, step=5)
+    assert len(tries) >= 4  # each machine's trouble was tried again once
+    assert {case.outcome for case in round.cases.values()} == {Outcome.UNSAMPLED}
+    assert [ticket.amount for ticket in await world.bench.market.tickets()] == before, "nobody was fined for silence"

@@ -27,6 +27,15 @@ class NoRecords:
     async def get(self, key: str) -> Any:
         return None
 
+    async def note(self, key: str, value: Any) -> None:
+        return None
+
+    async def under(self, prefix: str) -> dict[str, Any]:
+        return {}
+
+    async def forget(self, key: str) -> None:
+        return None
+
 
 async def test_one_job_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) -> None:
     async with open_world(tmp_path) as world:

@@ -12,7 +12,7 @@ PAGES = sorted((ROOT / "docs" / "security").glob("*.md"))
 
 
 def _tests() -> set[str]:
-    solidity = [path.read_text() for path in (ROOT / "hardhat" / "sol").glob("*.t.sol")]
+    solidity = [path.read_text() for path in (ROOT / "hardhat").glob("s??/*.t.sol")]
     python = [path.read_text() for path in (ROOT / "tests").rglob("*_test.py")]
     found = re.findall(r"function ((?:test|testFuzz|invariant)_\w+)", "\n".join(solidity))
     return {*found, *re.findall(r"def (test_\w+)", "\n".join(python))}

@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from eth_account.messages import encode_typed_data
 
 from protocol.core import merkle
 from protocol.core.audit import steps_to_open
 from protocol.core.commitment import case_id, commitment, round_pot
+from protocol.core.delegation import Delegation, Domain, delegation_digest, registration_digest, revocation_digest
+from protocol.core.encoding import keccak
+from protocol.core.operator import Scope
 from protocol.core.trace import Seat, TraceRow, audit_row_hash, row_hash
 from tests.vectors import make
 
@@ -84,3 +88,40 @@ def test_the_steps_to_open_lie_one_in_each_third() -> None:
         h, steps = case["innerSteps"], steps_to_open(case["seed"], case["caseId"], case["innerSteps"])
         assert list(steps) == case["steps"]
         assert all(i * h // 3 < step <= (i + 1) * h // 3 for i, step in enumerate(steps))
+
+
+DOMAIN = {"name": "gradmarket", "version": "1"}
+NONCED = [("nonce", "uint256"), ("deadline", "uint256")]
+PARTIES = [("owner", "address"), ("operator", "address")]
+SIGNED = {
+    "Registration": [*PARTIES, ("payout", "address"), *NONCED],
+    "Delegation": [*PARTIES, ("payout", "address"), ("scopes", "uint8"), ("expiry", "uint64"), *NONCED],
+    "Revocation": [*PARTIES, *NONCED],
+}
+
+
+@pytest.mark.parametrize("kind", SIGNED)
+def test_a_wallet_that_is_shown_the_message_signs_the_same_digest(kind: str) -> None:
+    for case in load("delegations"):
+        domain = {**DOMAIN, "chainId": case["chainId"], "verifyingContract": case["registry"]}
+        message = {name: case[name] for name, _ in SIGNED[kind]}
+        types = {kind: [{"name": name, "type": of} for name, of in SIGNED[kind]]}
+        signable = encode_typed_data(domain, types, message)
+        digest = keccak(b"\x19" + signable.version + signable.header + signable.body)
+        assert digest == case[kind.lower()]
+
+
+def test_what_is_signed_for_the_registry_is_bound_to_all_of_its_values() -> None:
+    for case in load("delegations"):
+        digests = {kind.lower(): case.pop(kind.lower()) for kind in SIGNED}
+        for name, value in case.items():
+            changed = case | {name: _other(value)}
+            domain = Domain(changed["chainId"], changed["registry"])
+            nonce, deadline = changed["nonce"], changed["deadline"]
+            owner, operator, payout = changed["owner"], changed["operator"], changed["payout"]
+            d = Delegation(owner, operator, payout, Scope(changed["scopes"]), changed["expiry"])
+            assert delegation_digest(domain, d, nonce, deadline) != digests["delegation"], name
+            registration = registration_digest(domain, owner, operator, payout, nonce, deadline)
+            assert (registration == digests["registration"]) == (name in ("scopes", "expiry")), name
+            revocation = revocation_digest(domain, owner, operator, nonce, deadline)
+            assert (revocation == digests["revocation"]) == (name in ("payout", "scopes", "expiry")), name

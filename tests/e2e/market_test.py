@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from protocol.core.audit import CaseKind
+
 pytestmark = pytest.mark.e2e
 
 
@@ -63,8 +65,8 @@ def test_every_shard_of_the_cheat_that_was_judged_is_fraud_and_unpaid(run: Path)
     cheated = {(a["round"], a["shard"]) for a in events(run, "Committed") if who[a["operator"]] == "mallory"}
     paid = {(a["round"], a["shard"]) for a in events(run, "ClaimSettled") if a["reward"]}
     verdicts = events(run, "VerdictReached")
-    assert sum(who[args["owner"]] == "mallory" and args["outcome"] == 3 for args in verdicts) >= 1
-    assert all(args["outcome"] == 1 for args in verdicts if who[args["owner"]] != "mallory")
+    assert sum(who[args["accused"]] == "mallory" and args["outcome"] == 3 for args in verdicts) >= 1
+    assert all(args["outcome"] == 1 for args in verdicts if who[args["accused"]] != "mallory")
     assert not cheated & paid, "the cheat was on probation, so all its claims were sampled"
 
 
@@ -120,9 +122,11 @@ def test_a_sleeper_is_found_by_an_auditor_of_its_own_accord(tmp_path: Path) -> N
     forged = {(round, shard) for round, shard in forged if round >= 3}
     judged = {(a["round"], a["shard"]): a for a in events(run, "CaseOpened")}
     assert forged and forged <= judged.keys()
-    assert any(not judged[claim]["sampled"] for claim in forged), "the court alone found them all: run it again"
+    assert any(judged[claim]["kind"] == CaseKind.CHALLENGED for claim in forged), (
+        "the court alone found them all: run it again"
+    )
     assert {who[args["owner"]] for args in events(run, "Slashed")} == {"mallory"}
-    honest = [a for a in events(run, "VerdictReached") if who[a["owner"]] != "mallory"]
+    honest = [a for a in events(run, "VerdictReached") if who[a["accused"]] != "mallory"]
     assert all(args["outcome"] == 1 for args in honest)
 
 

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from node.devnet.people import Person
-from node.operator.compute import train
+from node.operator.compute import TRAINING
 from node.operator.peers import open_server
 from node.operator.service import NodeService
 from node.operator.worker import Worker
@@ -43,7 +43,7 @@ from verifier.snapshot import Snapshot
 from verifier.station import HomeConfig, Station, open_station
 
 Handlers = Mapping[str, Callable[..., Any]]
-HONEST: Handlers = {**compute.HANDLERS, "train": train}
+HONEST: Handlers = TRAINING
 
 
 def trainer(change: Callable[[ClaimResult], ClaimResult], data: Callable[[Tokens], Tokens]) -> Handlers:
@@ -60,8 +60,11 @@ def trainer(change: Callable[[ClaimResult], ClaimResult], data: Callable[[Tokens
 
 
 def cheating() -> Handlers:
-    """Trained on its sequences in reverse: every test is far in the fraud zone."""
-    return trainer(lambda result: result, lambda tokens: tokens[::-1].copy())
+    """Trained on its text read backwards: every test is far in the fraud zone.
+
+    The sequences in another order would not do: one seed in a hundred draws the same batches from them.
+    """
+    return trainer(lambda result: result, lambda tokens: tokens[:, ::-1].copy())
 
 
 class InProcess:
@@ -69,6 +72,7 @@ class InProcess:
 
     def __init__(self, handlers: Handlers) -> None:
         self._handlers = handlers
+        self.heard: Callable[[], None] = lambda: None
 
     async def call(self, method: str, /, *, timeout: float | None = None, **params: Any) -> Any:
         try:
@@ -183,11 +187,14 @@ class World:
 
 
 @contextlib.asynccontextmanager
-async def open_world(folder: Path, people: int = 6, **job: Any) -> AsyncIterator[World]:
-    """Six owners with stake and tickets: as many as a job of the dev preset needs. No node runs yet."""
+async def open_world(folder: Path, people: int = 6, **bench_options: Any) -> AsyncIterator[World]:
+    """Six owners with stake and tickets: as many as a job of the dev preset needs. No node runs yet.
+
+    `bench_options`: another chain or preset (poster_bench).
+    """
     packed, spec = pack_tiny(folder / "blobs")
     store = FolderStore(folder / "blobs")
-    async with poster_bench(folder) as bench, BlobServer(store) as seed:
+    async with poster_bench(folder, **bench_options) as bench, BlobServer(store) as seed:
         await bench.settle_in(people)
         yield World(bench, folder, store, seed, packed, spec)
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from node.operator.planner import OwnState
-from protocol.core.audit import Case, CasePhase, Finding, Outcome, PanelSeat, SeatState
+from protocol.core.audit import Case, CaseKind, CasePhase, Finding, Outcome, PanelSeat, SeatState
 from protocol.core.claim import Claim, ClaimStatus
 from protocol.core.job import Job, JobStatus, PauseReason, Progress
-from protocol.core.operator import Operator, Owner
+from protocol.core.operator import FOREVER, Operator, Owner, Scope
 from protocol.core.round import Draw, Round, RoundStatus
 from protocol.core.terms import Terms, Windows
 from protocol.core.units import TOKEN
@@ -74,7 +74,7 @@ def a_round(status: RoundStatus = RoundStatus.OPEN, *claims: Claim, number: int 
     """Four shards; those that are not given are free. A closed round's sample is drawn, and empty."""
     held = four(*claims)
     committed = sum(1 << claim.shard for claim in held if claim.is_committed)
-    closed = status in (RoundStatus.CLOSED, RoundStatus.VOID, RoundStatus.SETTLED)
+    closed = status in (RoundStatus.CLOSED, RoundStatus.VOID, RoundStatus.ORPHANED, RoundStatus.SETTLED)
     round = Round(
         number=number,
         status=status,
@@ -92,8 +92,10 @@ def a_round(status: RoundStatus = RoundStatus.OPEN, *claims: Claim, number: int 
         resolved=sum(claim.is_resolved for claim in held),
         extended=False,
         voided=status == RoundStatus.VOID,
+        checkpoint=number + 1 if closed and status != RoundStatus.VOID else 0,
+        generation=0,
         claims=held,
-        draw=a_draw() if closed else Draw(0, bytes(32), 0, 0, 0, False),
+        draw=a_draw() if closed else Draw(0, bytes(32), 0, 0, 0, False, 0),
         cases={},
     )
     return replace(round, **changes)
@@ -107,6 +109,7 @@ def a_draw(sampled: int = 0, *, drawn: bool = True) -> Draw:
         tickets=6,
         closed_at=CLOSED_AT,
         drawn=drawn,
+        taken=0,
     )
 
 
@@ -124,13 +127,14 @@ def a_case(shard: int, phase: CasePhase, *seats: PanelSeat, **changes: Any) -> C
         level=1,
         phase=phase,
         outcome=Outcome.NONE,
-        sampled=True,
+        kind=CaseKind.SAMPLED,
         withheld=False,
+        met_busy=False,
+        accused=OTHER_OWNER,
         phase_ends=CLOSED_AT + 60,
         demanded_at=0,
-        opened_at=0,
+        opened=False,
         tries=0,
-        challenger=NOBODY,
         tickets=6,
         closed_at=CLOSED_AT,
         beacon_ticket=9,
@@ -142,13 +146,24 @@ def a_case(shard: int, phase: CasePhase, *seats: PanelSeat, **changes: Any) -> C
 
 def a_job(*rounds: Round, status: JobStatus = JobStatus.RUNNING, job_id: bytes = JOB, **terms: Any) -> JobSnapshot:
     """`terms` change some_terms()."""
-    progress = Progress(opened=len(rounds), closed=0, unsettled=len(rounds), void_streak=0, moved_at=0, active=True)
+    opened = max((round.number + 1 for round in rounds), default=0)
+    progress = Progress(
+        opened=opened,
+        closed=0,
+        unsettled=len(rounds),
+        void_streak=0,
+        moved_at=0,
+        final_rounds=0,
+        generation=0,
+        active=True,
+    )
     reason = PauseReason.ESCROW if status == JobStatus.PAUSED else PauseReason.NONE
     return JobSnapshot(Job(job_id, status, reason, 0, 0, 0, progress, tuple(rounds)), some_terms(**terms))
 
 
 def an_operator(address: str, endpoint: str = "http://127.0.0.1:1") -> Operator:
-    return Operator(address, MY_OWNER if address == ME else OTHER_OWNER, address, False, bytes(32), bytes(32), endpoint)
+    owner = MY_OWNER if address == ME else OTHER_OWNER
+    return Operator(address, owner, Scope.ALL, FOREVER, False, address, bytes(32), bytes(32), endpoint)
 
 
 def seen(*jobs: JobSnapshot, now: int = OPENED_AT + 10, me: str = ME, **changes: Any) -> Snapshot:

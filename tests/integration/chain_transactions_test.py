@@ -18,7 +18,7 @@ from node.devnet.chain import DevChain, dev_accounts, devchain
 from protocol.chain.calls import read
 from protocol.chain.connection import connect
 from protocol.chain.errors import ChainUnavailable, NonceTaken, OutOfGasMoney, Reverted, Unconfirmed, UnknownTransaction
-from protocol.chain.fees import FeePolicy
+from protocol.chain.fees import GWEI, FeePolicy
 from protocol.chain.transactions import Sender
 from protocol.store.outbox import StoredTransaction
 from tests.helpers.probe import Bench, bench, errors
@@ -184,6 +184,19 @@ async def test_what_the_chain_forgot_is_sent_again(idle: Bench) -> None:
     await idle.chain.rpc("evm_setAutomine", True)
     assert (await idle.sender.confirm(tx_hash, timeout=10)).ok
     assert await idle.noted() == [9]
+
+
+async def test_what_was_in_a_block_that_was_given_up_is_sent_again_byte_by_byte(tmp_path: Path) -> None:
+    same_fees = FeePolicy(max_fee_cap=2 * GWEI, min_tip=2 * GWEI)
+    async with devchain(backend="anvil") as chain, bench(chain, tmp_path, same_fees) as here:
+        before = await chain.rpc("evm_snapshot")
+        note = here.probe.functions.note(1)
+        first = await here.sender.submit_and_confirm("note:1", note)
+        assert await chain.rpc("evm_revert", before)
+        assert await here.sender.mined("note:1") is None
+        again = await here.sender.submit_and_confirm("note:1", note)
+        assert again.hash == first.hash and await here.noted() == [1]
+        assert (await here.outbox.gas_by_kind())["note"].count == 1
 
 
 async def test_a_refusal_after_the_estimate_is_explained_from_the_receipt(idle: Bench) -> None:

@@ -21,7 +21,7 @@ from protocol.core.round import Round, RoundStatus, is_decided
 from tests.helpers.market import World, cheating, open_nodes, open_world
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-CHALLENGE = 7
+CHALLENGE = 10
 HIDDEN = 2  # the shard of a payload that nobody serves; one of the others is left for nobody
 MONEY = ("Deposited", "Funded", "Credited", "Slashed", "Absorbed", "Burnt", "Withdrawn")
 
@@ -62,7 +62,8 @@ async def claim_and_hide(world: World, job: bytes) -> None:
     await sender.submit_and_confirm("open", book.open(job))
     await sender.submit_and_confirm("claim", book.claim(job, 0, [HIDDEN]))
     opening = (hashlib.sha256(b"hidden").digest(), b"\7" * 32, b"\7" * 32)
-    await sender.submit_and_confirm("commit", book.commit(job, 0, HIDDEN, opening))
+    base = (await world.round(job)).base
+    await sender.submit_and_confirm("commit", book.commit(job, 0, HIDDEN, base, opening))
 
 
 async def decide(world: World, job: bytes, closed_at: int) -> dict[tuple[int, int], tuple[bool, bool]]:
@@ -72,9 +73,10 @@ async def decide(world: World, job: bytes, closed_at: int) -> dict[tuple[int, in
         if second > await market.connection.now():
             await world.bench.chain.rpc("evm_setNextBlockTimestamp", second)
             await world.bench.chain.rpc("evm_mine")
-        now, round = await market.connection.now(), await world.round(job)
+        now, read = await market.connection.now(), await market.job(job)
+        round, final = read.rounds[0], read.final_rounds(CHALLENGE, now) > 0
         for claim in round.claims:
-            ours = is_decided(round, claim, CHALLENGE, now)
+            ours = is_decided(round, claim, CHALLENGE, now, final=final)
             found[now - closed_at, claim.shard] = (ours, await settles(market, job, claim.shard))
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 import socket
 from collections.abc import AsyncIterator
@@ -18,6 +19,7 @@ from node.cli import main
 from node.devnet.people import Person, give_coins
 from node.wallet import NotEnough, open_wallet
 from protocol.chain.errors import Reverted
+from protocol.core.times import until
 from protocol.core.units import TOKEN
 from protocol.runtime.config import load_config
 from protocol.store.database import open_store
@@ -95,7 +97,7 @@ async def test_more_than_what_is_free_cannot_be_withdrawn_and_the_lock_is_told(w
     person = world.bench.people[0]
     before = await sent(world, person)
     line = await refused(person, "stake", "withdraw", "40.5")
-    assert line.endswith("stake withdraw: 40 tokens are free, 10 are locked, asked for 40.5")
+    assert line.endswith("stake withdraw: 40 tokens are free, 40 are locked, asked for 40.5")
     assert await sent(world, person) == before
 
 
@@ -114,31 +116,49 @@ async def test_what_is_free_can_be_withdrawn_at_once(world: World) -> None:
     assert await world.bench.market.token_balance(person.owner.address) == 7 * TOKEN
 
 
-async def test_a_ticket_beyond_the_free_stake_or_below_the_least_is_refused(world: World) -> None:
-    person = await newcomer(world, "small", 5 * TOKEN)
+async def test_tickets_beyond_the_free_stake_or_below_one_are_refused(world: World) -> None:
+    person = await newcomer(world, "small", 50 * TOKEN)
     config = load_config(person.home / "config.toml", HomeConfig)
     async with open_wallet(person.home, config, person.owner) as purse:
         await purse.register(person.operator, person.owner.address, "", bytes(32))
-        await purse.deposit(5 * TOKEN)
+        await purse.deposit(50 * TOKEN)
         before = await sent(world, person)
-        with pytest.raises(NotEnough, match=r"enroll: 5 tokens of stake are free, need 6"):
-            await purse.enroll(person.operator.address, 6 * TOKEN)
-        with pytest.raises(Reverted, match="TicketTooSmall") as refusal:
-            await purse.enroll(person.operator.address, TOKEN - 1)
-    assert refusal.value.arguments == {"have": TOKEN - 1, "need": TOKEN}
+        with pytest.raises(NotEnough, match=r"enroll: 50 tokens of stake are free, need 80"):
+            await purse.enroll(person.operator.address, 2)
+    output = await refused(person, "node", "init", "--stake", "50", "--ticket", "39.5")
+    assert output.endswith("--ticket: 39.5 tokens make no ticket, need 40")
     assert await sent(world, person) == before
+
+
+async def test_init_fills_up_to_whole_tickets_and_says_what_they_are_good_for(world: World) -> None:
+    person = await newcomer(world, "seated", 3_000 * TOKEN)
+    first = await gradmarket(person, "node", "init", "--stake", "2800", "--ticket", "119")
+    said = "tickets: 2 of 40 tokens, good for 2 seats at once or more; 2 added, 2720 tokens of stake stay free"
+    assert said in first.output
+    more = await gradmarket(person, "node", "init", "--ticket", "2640")
+    assert "tickets: 66 of 40 tokens" in more.output and "64 added, 160 tokens of stake stay free" in more.output
+    again = await gradmarket(person, "node", "init", "--ticket", "100")
+    assert "tickets: 66 of 40 tokens" in again.output and "; 0 added, 160 tokens" in again.output
+    listed = (await gradmarket(person, "stake", "show")).output
+    assert "deposited 2800  locked 2640  free 160" in listed and listed.count(": 40 enrolled") == 66
+    held = await world.bench.market.tickets(person.owner.address)
+    assert [ticket.amount for ticket in held] == 66 * [40 * TOKEN]
+    async with open_wallet(person.home, load_config(person.home / "config.toml", HomeConfig), person.owner) as purse:
+        assert await purse.exit_tickets() == 66
+    held = await world.bench.market.tickets(person.owner.address)
+    assert len({ticket.number for ticket in held if ticket.exit_at}) == 66
 
 
 # -- registration ------------------------------------------------------------------------------------------------------
 
 
 async def test_init_can_be_repeated_and_changes_nothing(world: World) -> None:
-    person = await newcomer(world, "twice", 20 * TOKEN)
-    arguments = ("node", "init", "--stake", "10", "--ticket", "5")
+    person = await newcomer(world, "twice", 100 * TOKEN)
+    arguments = ("node", "init", "--stake", "80", "--ticket", "40")
     first = await gradmarket(person, *arguments)
     assert first.exit_code == 0 and "is ready" in first.output
     before = await sent(world, person)
-    again = await gradmarket(person, "node", "init", "--ticket", "5")
+    again = await gradmarket(person, "node", "init", "--ticket", "40")
     assert again.exit_code == 0 and await sent(world, person) == before
 
 
@@ -147,8 +167,8 @@ async def test_init_leaves_the_address_that_a_running_node_announced(world: Worl
     call = registry.setEndpoint(person.operator.address, "http://127.0.0.1:7781")
     await world.sender(person.operator).submit_and_confirm("announce", call)
     assert (await gradmarket(person, "node", "init")).exit_code == 0
-    entry = await world.bench.market.call(registry.operatorOf(person.operator.address))
-    assert entry[5] == "http://127.0.0.1:7781"
+    entry = await world.bench.market.operator(person.operator.address)
+    assert entry.endpoint == "http://127.0.0.1:7781"
 
 
 async def test_a_payout_that_is_no_address_is_one_line(world: World) -> None:
@@ -173,13 +193,13 @@ async def test_a_round_with_too_few_auditors_does_not_open_and_says_have_and_nee
     call = world.bench.market.round_book.functions.open(job)
     with pytest.raises(Reverted, match="TooFewAuditors") as refusal:
         await world.bench.bank.submit_and_confirm("open:few", call)
-    live = {ticket.owner for ticket in await world.bench.market.tickets()}
+    live = {ticket.owner for ticket in await world.bench.market.tickets() if not ticket.exit_at}
     assert refusal.value.arguments == {"have": len(live), "need": 6}
 
 
 async def open_job(world: World, salt: int) -> bytes:
     """A job with an open round: there are auditors enough for it."""
-    while await world.bench.market.call(world.bench.market.audit_court.functions.liveOwners()) < 6:
+    while await world.bench.market.call(world.bench.market.ticket_book.functions.liveOwners()) < 6:
         await world.bench.settle_in(1)
     job = await world.post(world.job_terms(), salt)
     await world.bench.bank.submit_and_confirm(f"open:{salt}", world.bench.market.round_book.functions.open(job))
@@ -303,3 +323,12 @@ async def test_a_deployment_of_another_chain_is_one_line(world: World, tmp_path:
     assert "RoundBook: no contract at" in await refused(person, "stake", "show")
     edit(person, "wrong.json", "missing.json")
     assert "missing.json: No such file" in await refused(person, "stake", "show")
+
+
+async def test_an_exit_is_shown_with_its_end(world: World) -> None:
+    person, market = world.bench.people[1], world.bench.market
+    assert (await gradmarket(person, "node", "leave")).exit_code == 0
+    (ticket,) = [t for t in await market.tickets() if t.owner == person.owner.address]
+    shown = (await gradmarket(person, "stake", "show")).output
+    assert f"ticket {ticket.number}: 40 exits {until(ticket.exit_at, await market.connection.now())}" in shown
+    assert re.search(r"exits 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC, in (10 min|9 min)", shown)

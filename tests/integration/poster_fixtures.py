@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,16 +22,16 @@ from protocol.chain.connection import connect
 from protocol.chain.deploy import deploy
 from protocol.chain.market import Market
 from protocol.chain.transactions import Sender
-from protocol.core.presets import load_preset
+from protocol.core.presets import Preset, load_preset
 from protocol.core.units import TOKEN
 from protocol.store.database import Database, open_store
 from protocol.store.outbox import Outbox
+from protocol.training.families import LlamaSpec
 from protocol.training.pack import PackResult, pack_text
 from protocol.training.spec import (
     DataSpec,
-    ExchangeSpec,
+    EncodingSpec,
     InnerSpec,
-    ModelSpec,
     OuterSpec,
     Spec,
     VerifySpec,
@@ -70,12 +70,12 @@ def pack_tiny(folder: Path) -> tuple[PackResult, Spec]:
     manifest = packed.manifest
     return packed, Spec(
         name="tiny",
-        model=ModelSpec(vocab=300, width=32, layers=1, heads=2, kv_heads=1, feed_forward=48),
+        model=LlamaSpec(vocab=300, width=32, layers=1, heads=2, kv_heads=1, feed_forward=48),
         tokenizer=manifest.tokenizer,
         data=DataSpec(manifest=packed.manifest_digest, validation=manifest.validation),
         inner=InnerSpec(lr=3e-3, steps=4, batch=2, micro_batch=2, sequence=32),
         outer=OuterSpec(lr=1.0, momentum=0.0),
-        exchange=ExchangeSpec(compressor="int8", block=64),
+        exchange=EncodingSpec(compressor="int8", block=64),
         verify=VerifySpec(tolerance_class="fp32", state_every=2),
         genesis=7,
     )
@@ -93,7 +93,7 @@ def write_job(folder: Path, spec: Spec, **changes: Any) -> Path:
         "price": "1000",
         "seed": "http://127.0.0.1:7790",
         "salt": "first",
-        "windows": {"challenge": 5},
+        "windows": {"challenge": 10},
     } | changes
     path = folder / "job.toml"
     path.write_text("\n".join(f"{name} = {_toml(value)}" for name, value in fields.items() if value is not None) + "\n")
@@ -122,11 +122,11 @@ class Bench:
         """A poster's command, in a thread: it has an event loop of its own."""
         return await asyncio.to_thread(run_command, home or self.poster.home, *arguments)
 
-    async def settle_in(self, count: int, stake: int = 50 * TOKEN, ticket: int = 10 * TOKEN) -> None:
+    async def settle_in(self, count: int, stake: int = 80 * TOKEN) -> None:
         """Add owners, each with an operator, free stake and a ticket."""
         for _ in range(count):
             person = self.person(f"owner{len(self.people)}")
-            await settle_in(self.market, self.bank, person, stake, stake, ticket)
+            await settle_in(self.market, self.bank, person, stake, stake, 1)
             self.people.append(person)
 
     def sender(self, person: Person) -> Sender:
@@ -140,15 +140,20 @@ class Bench:
 
 
 @asynccontextmanager
-async def poster_bench(folder: Path, backend: str = "auto") -> AsyncIterator[Bench]:
+async def poster_bench(
+    folder: Path,
+    backend: str = "auto",
+    running: AbstractAsyncContextManager[DevChain] | None = None,
+    preset: Preset | None = None,
+) -> AsyncIterator[Bench]:
     async with (
-        devchain(backend=backend) as chain,
+        running or devchain(backend=backend) as chain,
         open_store(folder / "bank") as database,
         await connect([chain.url], chain.chain_id) as connection,
     ):
         account = dev_accounts()[0]
         bank = Sender(connection, account, Outbox(database, connection.key, account.address))
-        deployment = await deploy(connection, bank, load_preset("dev"))
+        deployment = await deploy(connection, bank, preset or load_preset("dev"))
         deployment.save(folder / "deployment.json")
         market = Market(connection, deployment)
         poster = create_person("poster", folder / "people", chain.url, chain.chain_id, folder / "deployment.json")

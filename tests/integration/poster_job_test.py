@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from click.testing import Result
 
 from protocol.core.units import TOKEN, parse_tokens
 from tests.integration.poster_fixtures import Bench, pack_tiny, poster_bench, write_job
@@ -33,13 +34,18 @@ async def tokens_of(bench: Bench) -> int:
     return await bench.market.token_balance(bench.poster.owner.address)
 
 
+async def post(bench: Bench, path: Path) -> Result:
+    """Nobody is there to work on it."""
+    return await bench.run("job", "post", "--anyway", str(path))
+
+
 async def test_plan_names_the_rules_that_exclude_owners_and_signs_nothing(bench: Bench) -> None:
     path = a_job(bench)
     alone = await bench.run("job", "plan", str(path))
     assert alone.exit_code == 0, alone.output
     assert "no round opens: 0 owners have an enrolled ticket, need 6" in alone.output
     assert "nobody can claim" in alone.output
-    await bench.settle_in(1, stake=20 * TOKEN, ticket=TOKEN)
+    await bench.settle_in(1, stake=60 * TOKEN)
     planned = (await bench.run("job", "plan", str(path))).output
     assert "can claim" in planned and "1 with an operator or a ticket" in planned
     nonce = await bench.chain.rpc("eth_getTransactionCount", bench.poster.owner.address, "latest")
@@ -54,15 +60,36 @@ async def test_too_little_balance_leaves_no_job_and_no_transaction(bench: Bench)
     assert await bench.market.job_ids() == []
 
 
+async def test_a_market_without_jobs_says_so(bench: Bench) -> None:
+    listed = await bench.run("job", "list")
+    assert listed.exit_code == 0 and listed.stdout == ""
+    assert listed.stderr == "no job was ever posted on this market: post one with `gradmarket job post FILE`\n"
+
+
+async def test_a_job_that_would_not_start_is_posted_only_when_asked_for(bench: Bench) -> None:
+    path, before = a_job(bench, salt="too early"), await tokens_of(bench)
+    planned = (await bench.run("job", "plan", str(path))).stdout
+    (obstacle,) = [line.split(maxsplit=1)[1] for line in planned.splitlines() if line.startswith("obstacle")]
+    refused = await bench.run("job", "post", str(path))
+    assert refused.exit_code == 1
+    assert refused.stderr == f"gradmarket: job post: {obstacle}; --anyway posts it all the same\n"
+    assert await bench.market.job_ids() == [] and await tokens_of(bench) == before
+    posted = await post(bench, path)
+    assert posted.exit_code == 0, posted.stderr
+    assert [job.hex() for job in await bench.market.job_ids()] == [posted.stdout.split()[1]]
+    again = await bench.run("job", "post", str(path))
+    assert again.exit_code == 0 and "exists already" in again.stdout
+
+
 async def test_a_job_is_posted_once_and_its_money_adds_up_until_it_is_closed(bench: Bench) -> None:
     before = await tokens_of(bench)
-    posted = await bench.run("job", "post", str(a_job(bench, salt="whole life")))
+    posted = await post(bench, a_job(bench, salt="whole life"))
     assert posted.exit_code == 0, posted.output + posted.stderr
     job = posted.stdout.split()[1]
     deposit = before - await tokens_of(bench)
     assert deposit == parse_tokens(posted.stdout.split()[4])
 
-    again = await bench.run("job", "post", str(a_job(bench, salt="whole life")))
+    again = await post(bench, a_job(bench, salt="whole life"))
     assert again.exit_code == 0 and "exists already: nothing was taken" in again.stdout and job in again.stdout
     assert before - await tokens_of(bench) == deposit
 
@@ -118,7 +145,7 @@ async def test_a_job_is_named_by_a_prefix_or_refused_in_one_line(bench: Bench) -
 
 
 async def test_only_the_poster_gives_orders(bench: Bench) -> None:
-    posted = await bench.run("job", "post", str(a_job(bench, salt="orders")))
+    posted = await post(bench, a_job(bench, salt="orders"))
     stranger = bench.person("stranger")
     refused = await bench.run("job", "cancel", posted.stdout.split()[1], home=stranger.home)
     assert refused.exit_code == 1 and f"it was posted by {bench.poster.owner.address}" in refused.stderr
@@ -133,7 +160,7 @@ async def test_the_contract_judges_the_terms_before_anything_is_approved(bench: 
 
 
 async def test_a_fetch_before_the_first_round_says_so(bench: Bench, tmp_path: Path) -> None:
-    posted = await bench.run("job", "post", str(a_job(bench, salt="orders")))
+    posted = await post(bench, a_job(bench, salt="orders"))
     job = posted.stdout.split()[1]
     refused = await bench.run("job", "fetch", job, "--out", str(tmp_path / "model"))
     assert refused.exit_code == 1 and "no round has closed yet" in refused.stderr

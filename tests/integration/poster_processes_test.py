@@ -78,7 +78,7 @@ async def test_a_verifier_without_a_key_says_which_is_missing(bench: Bench) -> N
 
 async def test_a_watch_sits_out_a_chain_that_refuses_for_a_while(bench: Bench) -> None:
     _, spec = pack_tiny(bench.folder / "blobs")
-    posted = await bench.run("job", "post", str(write_job(bench.folder, spec)))
+    posted = await bench.run("job", "post", "--anyway", str(write_job(bench.folder, spec)))
     assert posted.exit_code == 0, posted.stderr
     home = bench.person("watcher").home
     async with rpc_proxy(bench.chain.url, lambda method, params: None) as proxy:

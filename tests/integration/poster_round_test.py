@@ -78,11 +78,12 @@ async def play_round(played: Played, folder: Path) -> None:
         payloads[str(shard)] = str(folder / f"run{shard}" / PAYLOAD)
         played.store.put(Path(payloads[str(shard)]).read_bytes())
         opening = tuple(bytes.fromhex(result[part]) for part in ("payload", "trace", "state"))
-        await sender.submit_and_confirm(f"commit:{shard}", book.commit(job_id, 0, shard, opening))
+        call = book.commit(job_id, 0, shard, terms.genesis_digest, opening)
+        await sender.submit_and_confirm(f"commit:{shard}", call)
     digest = compute.outer_step(spec, str(base), payloads, str(folder / "next"))
     played.store.put((folder / "next").read_bytes())
     for person in played.bench.people[:2]:
-        attest = book.attest(job_id, 0, 0b11, bytes.fromhex(digest))
+        attest = book.attest(job_id, 0, terms.genesis_digest, 0b11, bytes.fromhex(digest))
         await played.bench.sender(person).submit_and_confirm("attest", attest)
 
 

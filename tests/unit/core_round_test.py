@@ -7,20 +7,27 @@ from typing import Any
 
 import pytest
 
-from protocol.core.audit import CasePhase, Outcome
+from protocol.core.audit import CaseKind, CasePhase, Outcome
 from protocol.core.claim import Claim, ClaimStatus
-from protocol.core.job import JobStatus
+from protocol.core.job import MOST_ROUNDS, JobStatus
 from protocol.core.presets import UnknownPreset, load_preset
-from protocol.core.round import RoundStatus, bits, is_decided
+from protocol.core.round import RoundStatus, bits, is_decided, is_final, lineage
 from protocol.core.terms import Terms, sampled_at_most
 from tests.helpers.views import CLOSED_AT, OTHER, a_case, a_claim, a_draw, a_job, a_round, some_terms
 
+OPEN_PHASES = [phase for phase in CasePhase if phase not in (CasePhase.NONE, CasePhase.DONE)]
 CHALLENGE, LAST = 30, CLOSED_AT + 30
 ACCEPTED = a_claim(0, ClaimStatus.ACCEPTED)
 
 
-def decided(claim: Claim = ACCEPTED, now: int = LAST, status: RoundStatus = RoundStatus.CLOSED, **changes: Any) -> bool:
-    return is_decided(replace(a_round(status, claim), **changes), claim, CHALLENGE, now)
+def decided(
+    claim: Claim = ACCEPTED,
+    now: int = LAST,
+    status: RoundStatus = RoundStatus.CLOSED,
+    final: bool = True,
+    **changes: Any,
+) -> bool:
+    return is_decided(replace(a_round(status, claim), **changes), claim, CHALLENGE, now, final=final)
 
 
 @pytest.mark.parametrize("claim", [ACCEPTED, a_claim(0, ClaimStatus.EXCLUDED)], ids=["accepted", "excluded"])
@@ -56,14 +63,73 @@ def test_nothing_accepted_is_decided_before_the_sample_is_drawn_and_judged() -> 
     late = LAST + 1_000
     assert not decided(now=late, draw=a_draw(drawn=False))
     assert not decided(now=late, draw=a_draw(1))
-    for phase in (CasePhase.SEATING, CasePhase.COMMITTING, CasePhase.REVEALING):
+    for phase in OPEN_PHASES:
         assert not decided(now=late, draw=a_draw(1), cases={0: a_case(0, phase)})
-        assert not decided(now=late, cases={0: a_case(0, phase, sampled=False)})
+        assert not decided(now=late, cases={0: a_case(0, phase, kind=CaseKind.CHALLENGED)})
 
 
 @pytest.mark.parametrize("outcome", [Outcome.MATCH, Outcome.REJECT, Outcome.FRAUD, Outcome.EXCUSED])
-def test_a_verdict_decides_at_once(outcome: Outcome) -> None:
-    assert decided(now=CLOSED_AT + 1, draw=a_draw(1), cases={0: a_case(0, CasePhase.DONE, outcome=outcome)})
+def test_a_verdict_decides_when_the_checkpoint_is_past_every_challenge(outcome: Outcome) -> None:
+    cases = {0: a_case(0, CasePhase.DONE, outcome=outcome)}
+    assert not decided(now=LAST, draw=a_draw(1), cases=cases)
+    assert not decided(now=LAST + 1, draw=a_draw(1), cases=cases, final=False)
+    assert decided(now=LAST + 1, draw=a_draw(1), cases=cases)
+
+
+def test_a_demanded_audit_is_waited_for_like_any_other() -> None:
+    excluded, demanded = a_claim(0, ClaimStatus.EXCLUDED), CaseKind.DEMANDED
+    assert not decided(excluded, LAST + 1, cases={0: a_case(0, CasePhase.COMMITTING, kind=demanded)})
+    judged = {0: a_case(0, CasePhase.DONE, kind=demanded, outcome=Outcome.MATCH)}
+    assert decided(excluded, LAST + 1, cases=judged)
+
+
+def test_an_orphaned_round_is_decided_as_soon_as_its_cases_are_done() -> None:
+    excluded = a_claim(0, ClaimStatus.EXCLUDED)
+    assert decided(excluded, CLOSED_AT, RoundStatus.ORPHANED, final=False)
+    cases = {0: a_case(0, CasePhase.REVEALING)}
+    assert not decided(excluded, LAST + 1_000, RoundStatus.ORPHANED, cases=cases)
+
+
+def test_a_checkpoint_is_final_one_second_after_its_window_and_its_case() -> None:
+    round = a_round(RoundStatus.CLOSED, ACCEPTED)
+    assert not is_final(round, CHALLENGE, LAST) and is_final(round, CHALLENGE, LAST + 1)
+    for phase in OPEN_PHASES:
+        assert not is_final(replace(round, doubt=a_case(0, phase)), CHALLENGE, LAST + 1_000)
+    assert is_final(replace(round, doubt=a_case(0, CasePhase.DONE)), CHALLENGE, LAST + 1)
+
+
+def test_rounds_without_a_checkpoint_of_their_own_are_final_at_once() -> None:
+    for status in (RoundStatus.VOID, RoundStatus.ORPHANED, RoundStatus.SETTLED):
+        assert is_final(a_round(status, ACCEPTED), CHALLENGE, CLOSED_AT)
+    assert not is_final(a_round(RoundStatus.SEALED), CHALLENGE, LAST + 1_000)
+
+
+def test_a_round_is_final_only_after_all_before_it() -> None:
+    doubted = a_round(RoundStatus.CLOSED, ACCEPTED, doubt=a_case(0, CasePhase.COMMITTING))
+    later = a_round(RoundStatus.CLOSED, ACCEPTED, number=1)
+    assert a_job(doubted, later).job.final_rounds(CHALLENGE, LAST + 1) == 0
+    cleared = replace(doubted, doubt=a_case(0, CasePhase.DONE))
+    assert a_job(cleared, later).job.final_rounds(CHALLENGE, LAST) == 0
+    assert a_job(cleared, later).job.final_rounds(CHALLENGE, LAST + 1) == 2
+    settled_before = a_round(RoundStatus.CLOSED, ACCEPTED, number=5)
+    assert a_job(settled_before).job.final_rounds(CHALLENGE, LAST + 1) == 6
+
+
+def test_rounds_that_the_reading_left_out_are_not_taken_for_settled() -> None:
+    old = [a_round(RoundStatus.CLOSED, ACCEPTED, number=number) for number in range(MOST_ROUNDS - 1)]
+    newest = a_round(RoundStatus.CLOSED, ACCEPTED, number=40)
+    assert a_job(*old, newest).job.final_rounds(CHALLENGE, LAST + 1) == MOST_ROUNDS - 1
+
+
+def test_the_model_rests_on_the_newest_round_of_each_checkpoint() -> None:
+    rounds = [
+        a_round(RoundStatus.SETTLED, number=0),
+        a_round(RoundStatus.VOID, number=1),
+        a_round(RoundStatus.SETTLED, number=2, checkpoint=2),  # orphaned once, settled since
+        a_round(RoundStatus.CLOSED, number=3, checkpoint=2),
+        a_round(RoundStatus.ORPHANED, number=4, checkpoint=3),
+    ]
+    assert [round.number for round in lineage(rounds, closed=2)] == [0, 3]
 
 
 def test_a_case_that_nobody_could_judge_waits_for_the_window_like_an_unsampled_claim() -> None:

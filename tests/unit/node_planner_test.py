@@ -232,6 +232,13 @@ def test_what_was_computed_is_attested_once() -> None:
     assert planned(sealed(), own_state(nexts={0: NEXT}, attested=True)) == []
 
 
+def test_an_owner_speaks_through_any_of_its_operators_and_once() -> None:
+    twin = a_round(RoundStatus.SEALED, a_claim(0, COMMITTED, by=OTHER, owner=MY_OWNER))
+    own = own_state(nexts={0: NEXT})
+    assert planned(twin, own) == [Attest(JOB, 0, 3, "cd" * 32)]
+    assert planned(twin, replace(own, attested=True)) == []
+
+
 def test_without_a_commitment_there_is_no_say() -> None:
     assert planned(a_round(RoundStatus.SEALED, a_claim(0, COMMITTED, by=OTHER))) == []
 
@@ -274,7 +281,7 @@ def test_a_demanded_trace_is_opened_while_it_can_be() -> None:
 def test_a_trace_that_nobody_demanded_or_that_is_open_is_not_opened() -> None:
     own = own_state(results=frozenset({(0, 0)}))
     assert planned(demanded(demanded_at=0), own, now=CLOSED_AT + 30) == []
-    assert planned(demanded(opened_at=CLOSED_AT + 25), own, now=CLOSED_AT + 30) == []
+    assert planned(demanded(opened=True), own, now=CLOSED_AT + 30) == []
 
 
 def test_a_trace_that_is_not_ours_or_not_at_hand_cannot_be_opened() -> None:

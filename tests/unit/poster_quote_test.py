@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+import pytest
+
 from node.poster.quote import OwnerFacts, Quote, apply_rules, find_obstacles
 from protocol.core.presets import load_preset
-from protocol.core.terms import Terms, Windows, check_terms
+from protocol.core.terms import Terms, TermsError, Windows, check_terms
 from protocol.core.units import TOKEN
 
 DEV = load_preset("dev")
@@ -60,9 +62,14 @@ def test_a_deposit_beyond_all_rounds_comes_back_for_certain() -> None:
 
 def test_the_least_bond_is_the_one_that_the_rules_accept() -> None:
     least = a_quote().least_bond
-    check_terms(replace(TERMS, bond_per_shard=least), DEV)
+    check_terms(replace(TERMS, bond_per_shard=least), replace(DEV, ticket=80 * TOKEN))
     assert Quote(replace(TERMS, bond_per_shard=least), DEV, 0).deterrence > 1
     assert Quote(replace(TERMS, bond_per_shard=least - 1), DEV, 0).deterrence <= 1
+
+
+def test_a_reward_whose_seats_do_not_fit_every_ticket_is_refused() -> None:
+    with pytest.raises(TermsError, match="reward_per_shard: have 2, expected at most 1: a seat locks 40 rewards"):
+        check_terms(TERMS, DEV)
 
 
 def test_rules_tell_who_is_excluded_and_what_they_have() -> None:

@@ -20,7 +20,9 @@ JOB = Job(
     escrow=TOKEN,
     funded=10 * TOKEN,
     refunded=0,
-    progress=Progress(opened=2, closed=2, unsettled=1, void_streak=0, moved_at=5, active=False),
+    progress=Progress(
+        opened=2, closed=2, unsettled=1, void_streak=0, moved_at=5, final_rounds=0, generation=0, active=False
+    ),
     rounds=(),
 )
 MONEY = Money(block=9, funded=10 * TOKEN, spent=4 * TOKEN + 1, reserved=5 * TOKEN - 1, remaining=TOKEN, refunded=0)
@@ -30,6 +32,7 @@ def a_round(**changes: object) -> RoundRecord:
     fields: dict[str, object] = {
         "number": 1,
         "void": False,
+        "orphaned": False,
         "settled": False,
         "is_drawn": True,
         "committed": [0, 1],
@@ -68,6 +71,8 @@ def test_amounts_are_exact_wei_in_text() -> None:
         (job_record("round", JOB, MONEY, a_round(loss=None, no_loss="gone")), "no loss: gone"),
         (job_record("round", JOB, MONEY, a_round(is_drawn=False)), "accepted 2/2  loss 4.2500"),
         (job_record("round", JOB, MONEY, a_round(void=True)), "round 1 is void  spent"),
+        (job_record("replaced", JOB, MONEY, a_round()), "round 1 has another checkpoint  accepted 2/2"),
+        (job_record("settled", JOB, MONEY, a_round(orphaned=True)), "round 1 is orphaned: a court replaced"),
         (
             job_record("settled", JOB, MONEY, a_round(paid=[0], unpaid=[1], verdicts={"1": "fraud"})),
             "round 1 settled  paid 1  unpaid 1  sampled 1 (1 fraud)  spent 4.000000000000000001",

@@ -54,7 +54,10 @@ async def test_calls_wait_their_turn(process: ComputeProcess) -> None:
 
 async def test_progress_arrives_in_order_and_prints_do_not_disturb_it(process: ComputeProcess, tmp_path: Path) -> None:
     seen: list[int] = []
+    heard: list[int] = []
+    process.heard = lambda: heard.append(1)
     assert await process.call("count", to=50, on_progress=lambda data: seen.append(data["step"])) == 50
+    assert len(heard) == 50  # a service knows by it that a long call is alive
     assert seen == list(range(1, 51))
     assert "noise on standard output 50" in (tmp_path / "compute.log").read_text()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import subprocess
@@ -11,20 +12,30 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-import torch
 
 from protocol.core.trace import NO_STATE, trace_root
-from protocol.training.checkpoint import Checkpoint, decode_end_state, genesis_checkpoint
-from protocol.training.compress import encode_payload
+from protocol.training.checkpoint import (
+    MAX_PROGRESS,
+    Checkpoint,
+    EndState,
+    checkpoint_bytes,
+    decode_checkpoint,
+    decode_end_state,
+    encode_checkpoint,
+    encode_end_state,
+    end_state_bytes,
+    genesis_checkpoint,
+)
+from protocol.training.compress import compute_update, encode_payload, max_payload_bytes
 from protocol.training.data import batch_order
 from protocol.training.determinism import determinism_class, self_test_digest
-from protocol.training.errors import DataError, TrainingFailed
-from protocol.training.inner import Trainer, adamw, learning_rate, train_claim
+from protocol.training.errors import CheckpointError, DataError, TrainingFailed
+from protocol.training.inner import Trainer, train_claim
 from protocol.training.layout import parameter_shapes
 from protocol.training.model import build, parameters_in_order
 from protocol.training.result import ClaimResult
-from protocol.training.spec import Spec
-from tests.unit.training_fixtures import JOB, a_shard, a_spec
+from protocol.training.spec import PhaseSpec, RateSpec, Spec, VerifySpec
+from tests.unit.training_fixtures import JOB, a_checkpoint, a_shard, a_sharing_spec, a_spec
 
 ROOT = Path(__file__).parents[2]
 
@@ -63,8 +74,9 @@ def test_what_a_claim_leaves_belongs_together() -> None:
     spec = a_spec()
     base, result = genesis_checkpoint(spec), a_claim(spec)
     end = decode_end_state(spec, result.end_state)
-    update = {name: base.weights[name] - end[name] for name in end}
-    assert encode_payload(spec, update) == result.payload
+    assert set(end.weights) == set(base.weights)
+    assert all((result.update.pseudo_gradient[n] == base.weights[n] - end.weights[n]).all() for n in base.weights)
+    assert encode_payload(spec, compute_update(base.weights, end)) == result.payload
     assert hashlib.sha256(result.payload).hexdigest() == result.payload_digest
     assert hashlib.sha256(result.end_state).hexdigest() == result.state_digest
     assert [row.step for row in result.rows] == list(range(1, 11))
@@ -95,6 +107,81 @@ def test_on_step_sees_every_loss() -> None:
     assert [step for step, _ in seen] == list(range(1, 11))
 
 
+def test_a_row_of_several_steps_has_the_mean_of_their_losses_and_the_last_norm() -> None:
+    every = a_spec(inner=msgspec.structs.replace(a_spec().inner, steps=12))
+    fourth = msgspec.structs.replace(every, verify=msgspec.structs.replace(every.verify, rows=3))
+    one, few = a_claim(every), a_claim(fourth)
+    assert (few.payload, few.end_state) == (one.payload, one.end_state)
+    assert [row.step for row in few.rows] == [1, 2, 3]
+    for number, row in enumerate(few.rows):
+        steps = one.rows[4 * number : 4 * number + 4]
+        assert abs(row.loss - sum(step.loss for step in steps) / 4) <= 1
+        assert row.grad_norm == steps[-1].grad_norm
+        assert row.sketch == steps[-1].sketch
+    assert [row.state != NO_STATE for row in few.rows] == [False, True, True]  # every second row and the last
+    assert few.rows[2].state == one.rows[11].state
+
+
+def test_claims_of_every_phase_have_the_same_rows_and_their_own_steps() -> None:
+    inner = msgspec.structs.replace(a_spec().inner, steps=20, phases=(PhaseSpec(rounds=2, steps=5),))
+    spec = a_spec(inner=inner, verify=VerifySpec(tolerance_class="fp32", rows=5, state_every=5))
+    trainer, start = Trainer(spec), genesis_checkpoint(spec)
+    for progress, steps in ((0, 5), (1, 5), (2, 20), (9, 20)):
+        seen: list[int] = []
+        made = trainer.train(
+            dataclasses.replace(start, progress=progress),
+            a_shard(spec),
+            job_id=JOB,
+            round=0,
+            shard=0,
+            on_step=lambda step, loss, seen=seen: seen.append(step),  # type: ignore[misc]
+        )
+        assert seen == list(range(1, steps + 1))
+        assert [row.step for row in made.rows] == [1, 2, 3, 4, 5]
+        assert len(made.payload) == max_payload_bytes(spec)
+
+
+def test_a_checkpoint_knows_how_far_the_job_is() -> None:
+    """With a rate over the job, equal weights after other outer steps give another claim."""
+    inner = msgspec.structs.replace(a_spec().inner, rate=RateSpec(warmup=40))
+    spec = a_spec(inner=inner)
+    base, tokens = genesis_checkpoint(spec), a_shard(spec)
+    early, late = (
+        train_claim(spec, dataclasses.replace(base, progress=done), tokens, job_id=JOB, round=0, shard=0)
+        for done in (0, 4)
+    )
+    whole = train_claim(a_spec(), base, tokens, job_id=JOB, round=0, shard=0)
+    assert early.payload != late.payload
+    assert late.payload == whole.payload  # 40 steps are made: the full rate
+
+
+@pytest.mark.parametrize("spec", [a_spec(), a_sharing_spec(), a_sharing_spec(first=None, momentum=0.5)])
+def test_a_checkpoint_is_read_strictly_and_has_one_size(spec: Spec) -> None:
+    base = a_checkpoint(spec)
+    data = encode_checkpoint(spec, base)
+    again = decode_checkpoint(spec, data)
+    assert encode_checkpoint(spec, again) == data and again.progress == base.progress == 3
+    assert len(data) == checkpoint_bytes(spec) == len(encode_checkpoint(spec, genesis_checkpoint(spec)))
+    for progress in (-1, MAX_PROGRESS + 1):
+        with pytest.raises(CheckpointError, match=f"expected 0…{MAX_PROGRESS} outer steps, have {progress}"):
+            decode_checkpoint(spec, encode_checkpoint(spec, dataclasses.replace(base, progress=progress)))
+    base.weights["model.norm.weight"][0] = np.inf
+    with pytest.raises(CheckpointError, match=r"checkpoint weights/model.norm.weight: expected finite"):
+        decode_checkpoint(spec, encode_checkpoint(spec, base))
+
+
+def test_a_second_moment_below_zero_is_no_checkpoint_and_no_end_state() -> None:
+    spec = a_sharing_spec()
+    base = a_checkpoint(spec)
+    base.second["model.norm.weight"][0] = -1e-9
+    with pytest.raises(CheckpointError, match=r"checkpoint second/model.norm.weight: expected values of at least 0"):
+        decode_checkpoint(spec, encode_checkpoint(spec, base))
+    end = EndState(base.weights, base.first, base.second)
+    assert len(encode_end_state(spec, end)) == end_state_bytes(spec)
+    with pytest.raises(CheckpointError, match=r"end state second/model.norm.weight: expected values of at least 0"):
+        decode_end_state(spec, encode_end_state(spec, end))
+
+
 def test_a_loss_that_is_no_number_stops_the_claim_in_one_line() -> None:
     spec = a_spec()
     base = genesis_checkpoint(spec)
@@ -108,24 +195,6 @@ def test_tokens_that_the_model_does_not_know_are_refused() -> None:
     for bad in (a_shard(spec) + 96, a_shard(spec)[:, :-1], a_shard(spec)[:0]):
         with pytest.raises(DataError):
             train_claim(spec, genesis_checkpoint(spec), bad, job_id=JOB, round=0, shard=0)
-
-
-def test_adamw_agrees_with_torch() -> None:
-    inner = msgspec.structs.replace(a_spec().inner, warmup_steps=3)
-    generator = torch.Generator().manual_seed(0)
-    ours = torch.randn(500, generator=generator)
-    theirs = torch.nn.Parameter(ours.clone())
-    optimizer = torch.optim.AdamW(
-        [theirs], betas=(inner.beta1, inner.beta2), eps=inner.epsilon, weight_decay=inner.weight_decay, foreach=False
-    )
-    first, second, decay = torch.zeros(500), torch.zeros(500), torch.ones(500)
-    for step in range(1, 6):
-        gradient = torch.randn(500, generator=generator)
-        optimizer.param_groups[0]["lr"] = learning_rate(inner, step)
-        theirs.grad = gradient.clone()
-        optimizer.step()
-        adamw(ours, gradient, first, second, decay, inner, step)
-    assert torch.allclose(ours, theirs, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("tied", [True, False])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -13,16 +12,14 @@ import pytest
 import torch
 
 from protocol.core.trace import trace_root
-from protocol.training.checkpoint import Checkpoint, encode_end_state, genesis_checkpoint
+from protocol.training.checkpoint import Checkpoint, EndState, genesis_checkpoint
 from protocol.training.compare import T2, T3, Committed, Judgement, cell_distance, judge_claim, relative_distance
 from protocol.training.compress import encode_payload
 from protocol.training.errors import CompareError
-from protocol.training.inner import Trainer
+from protocol.training.inner import Trainer, finish_claim
 from protocol.training.result import ClaimResult
-from protocol.training.spec import ExchangeSpec, Spec, VerifySpec
-from tests.unit.training_fixtures import JOB, a_shard, a_spec, random_update
-
-METHODS = ["fp16", "int8", "int4", "topk"]
+from protocol.training.spec import Spec, VerifySpec
+from tests.unit.training_fixtures import JOB, METHODS, a_shard, a_spec, encoding, plain, random_tensors
 
 
 @pytest.fixture(autouse=True)
@@ -45,11 +42,8 @@ def run(spec: Spec, shard: int = 0, base: Checkpoint | None = None, threads: int
 def rebuilt(spec: Spec, result: ClaimResult, update: dict[str, np.ndarray]) -> ClaimResult:
     """The same trace with another update: payload, end state and digests all fit it."""
     base = base_of(spec)
-    end = {n: (base.weights[n] - update[n]).astype(np.float32) for n in update}
-    exact = {n: base.weights[n] - end[n] for n in end}
-    payload, state = encode_payload(spec, exact), encode_end_state(spec, end)
-    digests = [hashlib.sha256(data).hexdigest() for data in (payload, state)]
-    return ClaimResult(payload, digests[0], result.rows, state, digests[1], exact)
+    end = EndState({n: (base.weights[n] - update[n]).astype(np.float32) for n in update})
+    return finish_claim(spec, base, end, result.rows)
 
 
 def judge(spec: Spec, own: ClaimResult, theirs: ClaimResult, *, rows: bool = True, state: bool = True) -> Judgement:
@@ -69,7 +63,7 @@ def test_equal_digests_are_a_match_without_anything_opened() -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("state", [True, False])
 def test_honest_work_with_other_rounding_is_a_match(method: str, state: bool) -> None:
-    spec = a_spec(exchange=ExchangeSpec(compressor=method, block=64))  # type: ignore[arg-type]
+    spec = a_spec(exchange=encoding(method))
     own = run(spec)
     for theirs in (run(spec, threads=2), run(spec, micro_batch=1), run(spec, micro_batch=4)):
         judgement = judge(spec, own, theirs, state=state)
@@ -78,28 +72,29 @@ def test_honest_work_with_other_rounding_is_a_match(method: str, state: bool) ->
 
 def cheats(spec: Spec, honest: ClaimResult) -> dict[str, ClaimResult]:
     """What an operator might commit instead of its work."""
-    half = run(spec, steps=5)
-    stretched = {n: a * np.float32(2) for n, a in half.pseudo_gradient.items()}
-    before = run(spec, shard=3).pseudo_gradient  # the base of the round before is about one update away
+    half, moved = run(spec, steps=5), honest.update.pseudo_gradient
+    stretched = {n: a * np.float32(2) for n, a in half.update.pseudo_gradient.items()}
+    before = run(spec, shard=3).update.pseudo_gradient  # the base of the round before is about one update away
     stale = Checkpoint({n: a + before[n] for n, a in base_of(spec).weights.items()}, {})
-    noise = random_update(spec, 1, 1e-4)
-    noisy = {n: (a + noise[n]).astype(np.float32) for n, a in honest.pseudo_gradient.items()}
+    noise = random_tensors(spec, 1, 1e-4)
+    noisy = {n: (a + noise[n]).astype(np.float32) for n, a in moved.items()}
     return {
         "half the steps, stretched": replace(rebuilt(spec, half, stretched), rows=half.rows * 2),
         "half the steps, own rows": half,
         "another shard": run(spec, shard=1),
         "learning rate 5 % off": run(spec, lr=spec.inner.lr * 1.05),
-        "stale base": rebuilt(spec, honest, run(spec, base=stale).pseudo_gradient),
+        "stale base": rebuilt(spec, honest, run(spec, base=stale).update.pseudo_gradient),
         "noise": rebuilt(spec, honest, noisy),
-        "a peer's payload": rebuilt(spec, honest, run(spec, shard=2).pseudo_gradient),
-        "scaled by 1.05": rebuilt(spec, honest, {n: a * np.float32(1.05) for n, a in honest.pseudo_gradient.items()}),
+        "a peer's payload": rebuilt(spec, honest, run(spec, shard=2).update.pseudo_gradient),
+        "scaled by 1.05": rebuilt(spec, honest, {n: a * np.float32(1.05) for n, a in moved.items()}),
         "half the batch": run(spec, batch=2),
+        "no work at all": rebuilt(spec, honest, {n: np.zeros_like(a) for n, a in moved.items()}),
     }
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_cheat_is_in_the_fraud_zone_with_the_end_state_and_never_accepted_without(method: str) -> None:
-    spec = a_spec(exchange=ExchangeSpec(compressor=method, block=64))  # type: ignore[arg-type]
+    spec = a_spec(exchange=encoding(method))
     own = run(spec, micro_batch=4)
     for name, theirs in cheats(spec, run(spec)).items():
         judgement = judge(spec, own, theirs)
@@ -136,8 +131,8 @@ def test_wrong_bytes_under_a_committed_digest_are_fraud() -> None:
         "nine rows": replace(honest, rows=honest.rows[:9]),
         "rows in another order": replace(honest, rows=honest.rows[::-1]),
     }
-    other = random_update(spec, 9)
-    shifted = rebuilt(spec, honest, {n: a + np.float32(1e-3) * other[n] for n, a in honest.pseudo_gradient.items()})
+    other, moved = random_tensors(spec, 9), honest.update.pseudo_gradient
+    shifted = rebuilt(spec, honest, {n: a + np.float32(1e-3) * other[n] for n, a in moved.items()})
     lies["a payload that is not its state's"] = replace(
         honest, payload=shifted.payload, payload_digest=shifted.payload_digest
     )
@@ -157,20 +152,20 @@ def test_a_false_loss_is_fraud_at_its_step() -> None:
 
 def test_masked_parameters_are_not_compared() -> None:
     name = "model.layers.0.self_attn.k_proj.weight"
-    plain = a_spec()
+    plain_spec = a_spec()
     masking = a_spec(verify=VerifySpec(tolerance_class="fp32", state_every=2, masked=(name,)))
-    own = run(plain)
-    theirs = dict(own.pseudo_gradient) | {name: own.pseudo_gradient[name] + np.float32(1)}
-    assert relative_distance(plain, own.pseudo_gradient, theirs) > 1
-    assert relative_distance(masking, own.pseudo_gradient, theirs) == 0
-    assert cell_distance(masking, own.pseudo_gradient, encode_payload(masking, theirs)) < 1e-7
+    own = run(plain_spec)
+    theirs = plain(own.update.pseudo_gradient | {name: own.update.pseudo_gradient[name] + np.float32(1)})
+    assert relative_distance(plain_spec, own.update, theirs) > 1
+    assert relative_distance(masking, own.update, theirs) == 0
+    assert cell_distance(masking, own.update, encode_payload(masking, theirs)) < 1e-7
 
 
 def test_bf16_needs_two_tests_in_the_fraud_zone() -> None:
     spec = a_spec(verify=VerifySpec(tolerance_class="bf16", state_every=2))
     own, honest = run(spec), run(spec, micro_batch=1)
     assert judge(spec, own, honest).finding == "match"
-    scaled = rebuilt(spec, honest, {n: a * np.float32(1.5) for n, a in honest.pseudo_gradient.items()})
+    scaled = rebuilt(spec, honest, {n: a * np.float32(1.5) for n, a in honest.update.pseudo_gradient.items()})
     assert judge(spec, own, scaled).finding == "reject"  # the trace is right: one test alone
     assert judge(spec, own, scaled, rows=False).finding == "fraud"  # a closed trace is the second
     assert judge(spec, own, run(spec, shard=1)).finding == "fraud"

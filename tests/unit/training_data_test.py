@@ -19,7 +19,7 @@ from protocol.training.checkpoint import (
     genesis_checkpoint,
 )
 from protocol.training.data import (
-    Manifest,
+    TokenManifest,
     check_manifest,
     decode_manifest,
     encode_manifest,
@@ -29,8 +29,9 @@ from protocol.training.data import (
     shard_digest,
 )
 from protocol.training.errors import CheckpointError, DataError
+from protocol.training.families import LlamaSpec
 from protocol.training.pack import PackResult, load_tokenizer, pack_text
-from protocol.training.spec import DataSpec, InnerSpec, ModelSpec
+from protocol.training.spec import DataSpec, InnerSpec
 from tests.unit.training_fixtures import a_checkpoint, a_spec
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +59,7 @@ def test_a_pack_is_repeatable_and_everything_is_named_by_its_digest(tmp_path: Pa
     pack = a_pack(tmp_path)
     assert a_pack(tmp_path, "again").manifest_digest == pack.manifest_digest
     assert a_pack(tmp_path, "other", seed=1).manifest.shards != pack.manifest.shards
-    for path in pack.out_dir.iterdir():
+    for path in pack.out_dir.glob("[!.]*"):
         assert hashlib.sha256(path.read_bytes()).hexdigest() == path.name
     manifest = decode_manifest((pack.out_dir / pack.manifest_digest).read_bytes())
     assert manifest == pack.manifest
@@ -101,9 +102,9 @@ def test_too_little_text_and_unreadable_files_are_answered_in_one_line(tmp_path:
     with pytest.raises(DataError, match="give more text"):
         pack_text([short], tmp_path / "o", vocab=300, sequence=16, shard_sequences=8)
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    for path in (tmp_path / "binary", tmp_path / "absent"):
-        with pytest.raises(DataError, match="cannot be read as UTF-8 text"):
-            pack_text([path], tmp_path / "o", vocab=300, sequence=16, shard_sequences=8)
+    for name, words in (("binary", "not UTF-8 text: byte 0 is 0xff"), ("absent", "cannot be read: No such file")):
+        with pytest.raises(DataError, match=words):
+            pack_text([tmp_path / name], tmp_path / "o", vocab=300, sequence=16, shard_sequences=8)
     with pytest.raises(DataError, match=r"bytes alone need \d+ tokens, asked for 100"):
         pack_text([short], tmp_path / "o", vocab=100, sequence=16, shard_sequences=8)
     with pytest.raises(DataError, match=r"not a tokenizer.json"):
@@ -145,7 +146,7 @@ def test_a_spec_and_a_manifest_that_do_not_fit_are_told_before_anything_is_claim
     with pytest.raises(DataError, match="manifest vocab: expected the spec's 96, have 300"):
         check_manifest(a_spec(), manifest)
     spec = a_spec(
-        model=ModelSpec(vocab=300, width=32, layers=2, heads=2, kv_heads=1, feed_forward=48),
+        model=LlamaSpec(vocab=300, width=32, layers=2, heads=2, kv_heads=1, feed_forward=48),
         tokenizer=manifest.tokenizer,
         data=DataSpec(manifest="0" * 64, validation=manifest.validation),
         inner=InnerSpec(lr=1e-3, steps=2, batch=4, micro_batch=4, sequence=16),
@@ -155,7 +156,7 @@ def test_a_spec_and_a_manifest_that_do_not_fit_are_told_before_anything_is_claim
 
 def test_claims_walk_through_the_shards_and_start_again() -> None:
     names = tuple(f"{number:064x}" for number in range(5))
-    manifest = Manifest(
+    manifest = TokenManifest(
         vocab=300,
         sequence=16,
         shard_sequences=8,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import subprocess
@@ -12,17 +13,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from protocol.training.checkpoint import Checkpoint, encode_checkpoint
-from protocol.training.compress import decode_payload, encode_payload
+from protocol.training.checkpoint import Checkpoint, Tensors, encode_checkpoint
+from protocol.training.compress import Update, decode_payload, encode_payload
 from protocol.training.compress.blocks import Blocks
 from protocol.training.errors import OuterStepError, PayloadError
-from protocol.training.layout import parameter_shapes
-from protocol.training.outer import _square_sums, compute_outer_step, median, norm
-from protocol.training.spec import ExchangeSpec, OuterSpec, Spec
-from tests.unit.training_fixtures import a_checkpoint, a_spec, random_update
+from protocol.training.layout import parameter_shapes, state_parts
+from protocol.training.outer import _square_sums, compute_outer_step, lower_median, median, norm
+from protocol.training.spec import OuterSpec, Spec
+from tests.unit.training_fixtures import (
+    METHODS,
+    a_checkpoint,
+    a_sharing_spec,
+    a_spec,
+    encoding,
+    plain,
+    random_tensors,
+    random_update,
+)
 
 ROOT = Path(__file__).parents[2]
-METHODS = ["fp16", "int8", "int4", "topk"]
+VECTORS = [*METHODS, "moments"]
 
 
 def payloads(spec: Spec, count: int = 4) -> list[tuple[int, bytes]]:
@@ -30,11 +40,11 @@ def payloads(spec: Spec, count: int = 4) -> list[tuple[int, bytes]]:
 
 
 def constant(spec: Spec, value: float) -> bytes:
-    return encode_payload(spec, {n: np.full(s, value, np.float32) for n, s in parameter_shapes(spec).items()})
+    return encode_payload(spec, plain({n: np.full(s, value, np.float32) for n, s in parameter_shapes(spec).items()}))
 
 
 def test_one_step_has_the_values_that_a_hand_computes() -> None:
-    spec = a_spec(outer=OuterSpec(lr=0.5, momentum=0.25), exchange=ExchangeSpec(compressor="fp16", block=64))
+    spec = a_spec(outer=OuterSpec(lr=0.5, momentum=0.25), exchange=encoding("fp16"))
     shapes = parameter_shapes(spec)
     base = Checkpoint(
         {n: np.full(s, 10.0, np.float32) for n, s in shapes.items()},
@@ -46,39 +56,80 @@ def test_one_step_has_the_values_that_a_hand_computes() -> None:
     for name in shapes:
         assert (after.momentum[name] == np.float32(2.0)).all()
         assert (after.weights[name] == np.float32(9.25)).all()
+    assert after.progress == base.progress + 1
+
+
+def test_a_step_without_momentum_and_with_moments_has_the_values_that_a_hand_computes() -> None:
+    spec = a_sharing_spec(first="fp16", exchange="fp16")
+    parts = state_parts(spec)
+
+    def full(part: str, value: float) -> Tensors:
+        return {n: np.full(s, value, np.float32) for n, s in parts[part].items()}
+
+    def sent(step: float, first: float, second: float) -> bytes:
+        return encode_payload(spec, Update(full("weights", step), full("first", first), full("second", second)))
+
+    base = Checkpoint(full("weights", 10.0), {}, full("first", 9.0), full("second", 9.0), 4)
+    after = compute_outer_step(spec, base, [(0, sent(1, 8, 0.5)), (1, sent(2, 1, 0.25)), (2, sent(4, 2, 64.0))])
+    # Steps: the median is 2, so 4 counts as 2: mean 5/3. First moments: the median is 2, so 8 counts as 2: mean 5/3.
+    # Second moments: the median. The base's own moments are in the payloads already.
+    mean = np.float32(5 / 3)
+    for name in parts["weights"]:
+        assert (after.weights[name] == np.float32(10) - np.float32(0.7) * mean).all()
+        assert (after.first[name] == mean).all()
+    assert all((values == np.float32(0.5)).all() for values in after.second.values())
+    assert not after.momentum and after.progress == 5
 
 
 def test_the_digest_of_a_known_step_never_changes() -> None:
     """The vectors of docs/spec/training.md: another digest is another protocol version."""
     known = {
-        "fp16": "a03897a3f698a713d9b92253d5805b2ff457aa04574de5ceb5e2fb3003c496c2",
-        "int8": "1482fe4362c7d656e5430626f636fb5d25ce2115ca93142cc46127fac1e7ffd0",
-        "int4": "fc013bb8de66121dd7f2d60585dca2ac06a05b7f70b6ba0e788cf44d4b2911ec",
-        "topk": "c684b4ebe7819116a8d1c4c6b33726bb8f595cedaa1bf088ccbf1d38c29ab770",
+        "fp32": "644cb7ce532852a0cfeb755c084a6ca7b33b82114baf02cd3c307aaf8c45cf35",
+        "fp16": "feabf10542a6626b73917a4b7a1fb17614e1433e9c8ce3425fda59070fcb35ab",
+        "int8": "71d69b5f17af9f5e17961042912c2e23d30dcf2adb5fb67d68cadc6279f5cf1e",
+        "int4": "2c720354b159fc0890cad3a61401423b639f7a8854110a54a3c57a909b46c81c",
+        "int2": "c5f674e73bb2033f72aa18cfabfac9a82bd1371e233db664d451a3e1351a9db5",
+        "ternary": "51a3dcf83a61972b8d531cda19030366cf417789a1c1e205bf8e69769dbedcdc",
+        "sign": "cbbec23fcce90889a78f958204ed210db155ad338e1913697557b35e84b5ea34",
+        "topk": "6c3bc0ff0bc0cb1683f028afecd1dd3c0614ce5cf1542c55b4744c1930798c0e",
+        "moments": "64f8902572c93e78a9f97ccb0dd492c985667bccb38d02d6a865293bb791c026",
     }
-    assert {method: known_step(method) for method in METHODS} == known
+    assert {vector: known_step(vector) for vector in VECTORS} == known
 
 
-def known_step(method: str) -> str:
+def known_step(vector: str) -> str:
     """Integers only, so that no library's random numbers are part of the vector."""
-    spec = a_spec(exchange=ExchangeSpec(compressor=method, block=64, keep=256))  # type: ignore[arg-type]
+    shared = vector == "moments"
+    spec = a_sharing_spec() if shared else a_spec(exchange=encoding(vector, keep=256))
+    parts = state_parts(spec)
 
-    def tensors(seed: int, scale: float) -> dict[str, np.ndarray]:
+    def tensors(part: str, seed: int, scale: float) -> Tensors:
         return {
             name: ((np.arange(np.prod(shape)) * (2 * seed + 7919) % 65521 - 32760) * np.float32(scale))
             .astype(np.float32)
             .reshape(shape)
-            for name, shape in parameter_shapes(spec).items()
+            for name, shape in parts.get(part, {}).items()
         }
 
-    base = Checkpoint(tensors(1, 1e-5), tensors(2, 1e-7))
-    sent = [(shard, encode_payload(spec, tensors(10 + shard, 1e-7 * (shard + 1)))) for shard in range(3)]
-    return hashlib.sha256(encode_checkpoint(spec, compute_outer_step(spec, base, sent))).hexdigest()
+    def squares(seed: int, scale: float) -> Tensors:
+        return {name: np.abs(values) for name, values in tensors("second", seed, scale).items()}
+
+    def sent(shard: int) -> Update:
+        size = 1e-7 * (shard + 1)
+        return Update(
+            tensors("weights", 10 + shard, size), tensors("first", 20 + shard, size), squares(30 + shard, size)
+        )
+
+    base = Checkpoint(
+        tensors("weights", 1, 1e-5), tensors("momentum", 2, 1e-7), tensors("first", 3, 1e-7), squares(4, 1e-7)
+    )
+    payloads = [(shard, encode_payload(spec, sent(shard))) for shard in range(3)]
+    return hashlib.sha256(encode_checkpoint(spec, compute_outer_step(spec, base, payloads))).hexdigest()
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_order_of_arrival_does_not_matter(method: str) -> None:
-    spec = a_spec(exchange=ExchangeSpec(compressor=method, block=64))  # type: ignore[arg-type]
+    spec = a_sharing_spec(first="int4", exchange=method, momentum=0.5)
     base, sent = a_checkpoint(spec), payloads(spec)
     first = encode_checkpoint(spec, compute_outer_step(spec, base, sent))
     assert encode_checkpoint(spec, compute_outer_step(spec, base, sent[::-1])) == first
@@ -88,7 +139,7 @@ def test_an_attacker_a_hundred_times_too_large_counts_once() -> None:
     spec = a_spec()
     base = a_checkpoint(spec)
     honest = payloads(spec, 7)
-    huge = {n: a * np.float32(100) for n, a in random_update(spec, 7).items()}
+    huge = plain({n: a * np.float32(100) for n, a in random_tensors(spec, 7).items()})
     attacked = compute_outer_step(spec, base, [*honest, (7, encode_payload(spec, huge))])
     polite = compute_outer_step(spec, base, [*honest, (7, encode_payload(spec, random_update(spec, 7)))])
 
@@ -99,6 +150,40 @@ def test_an_attacker_a_hundred_times_too_large_counts_once() -> None:
     assert apart < 0.05 * moved(polite)
 
 
+def test_a_first_moment_a_hundred_times_too_large_counts_once_and_its_pseudo_gradient_is_not_clipped() -> None:
+    spec = a_sharing_spec(first="int8")
+    base, updates = a_checkpoint(spec), [random_update(spec, shard) for shard in range(7)]
+    honest = [(shard, encode_payload(spec, update)) for shard, update in enumerate(updates)]
+    last = random_update(spec, 7)
+    huge = dataclasses.replace(last, first={n: a * np.float32(100) for n, a in last.first.items()})
+    polite = compute_outer_step(spec, base, [*honest, (7, encode_payload(spec, last))])
+    attacked = compute_outer_step(spec, base, [*honest, (7, encode_payload(spec, huge))])
+    size = np.sqrt(sum((a**2).sum() for a in polite.first.values()))
+    apart = np.sqrt(sum(((attacked.first[n] - polite.first[n]) ** 2).sum() for n in polite.first))
+    assert 0 < apart < 0.05 * size
+    assert all((attacked.weights[n] == polite.weights[n]).all() for n in base.weights)
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-30, 1e12])
+@pytest.mark.parametrize("shard", [0, 1, 2])
+def test_one_attacker_of_three_moves_no_second_moment_beyond_the_honest(value: float, shard: int) -> None:
+    spec = a_sharing_spec()
+    base, honest = a_checkpoint(spec), [random_update(spec, 1), random_update(spec, 2)]
+    hostile = dataclasses.replace(honest[0], second={n: np.full_like(a, value) for n, a in honest[0].second.items()})
+    updates = [*honest[:shard], hostile, *honest[shard:]]
+    after = compute_outer_step(spec, base, [(i, encode_payload(spec, u)) for i, u in enumerate(updates)])
+    for name, values in after.second.items():
+        pair = np.stack([update.second[name] for update in honest])
+        assert (values >= pair.min(axis=0)).all() and (values <= pair.max(axis=0)).all()
+
+
+def test_the_lower_median_of_tensors_is_taken_place_by_place() -> None:
+    values = [np.array(row, np.float32) for row in ([1, 8, 3], [4, 5, 9], [7, 2, 6], [0, 9, 9])]
+    assert lower_median(values[:3]).tolist() == [4, 5, 6]
+    assert lower_median(values).tolist() == [1, 5, 6]
+    assert lower_median(values[:1]).tolist() == [1, 8, 3]
+
+
 def test_the_lower_median_stands_when_half_are_too_large() -> None:
     assert median([np.float64(x) for x in (100, 1, 2, 90)]) == 2
     assert median([np.float64(x) for x in (3, 1, 2)]) == 2
@@ -107,8 +192,8 @@ def test_the_lower_median_stands_when_half_are_too_large() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_norm_agrees_with_exact_arithmetic(method: str) -> None:
-    spec = a_spec(exchange=ExchangeSpec(compressor=method, block=64))  # type: ignore[arg-type]
-    update = decode_payload(spec, encode_payload(spec, random_update(spec, 1)))
+    spec = a_spec(exchange=encoding(method))
+    update = decode_payload(spec, encode_payload(spec, random_update(spec, 1))).parts["update"]
     exact = sum(
         Fraction(float(scale)) ** 2 * sum(int(i) ** 2 for i in row)
         for blocks in update.values()
@@ -143,8 +228,8 @@ sys.path.insert(0, {root!r})
 import torch
 torch.set_num_threads({threads})
 torch.set_flush_denormal({flush})
-from tests.unit.training_outer_test import METHODS, known_step
-print(torch.backends.cpu.get_cpu_capability(), *(known_step(method) for method in METHODS))
+from tests.unit.training_outer_test import VECTORS, known_step
+print(torch.backends.cpu.get_cpu_capability(), *(known_step(vector) for vector in VECTORS))
 """
 
 
@@ -167,7 +252,7 @@ def test_other_processes_threads_and_instruction_sets_compute_the_same_bytes(
 ) -> None:
     done = in_a_process(threads, False, environment)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[1:] == [known_step(method) for method in METHODS]
+    assert done.stdout.split()[1:] == [known_step(vector) for vector in VECTORS]
 
 
 def test_a_process_that_flushes_subnormals_refuses_to_compute() -> None:

@@ -9,12 +9,12 @@ import pytest
 
 from protocol.core.audit import CasePhase, PanelSeat, SeatState
 from protocol.core.claim import ClaimStatus
-from protocol.core.commitment import case_id
+from protocol.core.commitment import case_id, checkpoint_case_id
 from protocol.core.round import RoundStatus
 from tests.helpers.views import CLOSED_AT, JOB, OTHER, a_case, a_claim, a_job, a_round, a_seat, seen
-from verifier.actions import Action, CommitAudit, Reexecute, RevealAudit
+from verifier.actions import Action, CommitAudit, CommitStep, RecomputeStep, Reexecute, RevealAudit, RevealStep
 from verifier.panel import plan_seats
-from verifier.records import audit_key
+from verifier.records import audit_key, step_key
 
 CASE = case_id(JOB, 0, 1)
 CLAIM = a_claim(1, ClaimStatus.ACCEPTED, by=OTHER)
@@ -90,3 +90,36 @@ def test_what_was_done_for_a_claim_of_another_fork_is_not_committed_here() -> No
     round = replace(a_round(RoundStatus.CLOSED, CLAIM), cases={1: a_case(1, CasePhase.COMMITTING, a_seat())})
     plan = plan_seats(seen(a_job(round), now=CLOSED_AT + 5, audits={audit_key(CASE, 0, b"fork" * 8): DONE}))
     assert plan == [Reexecute(JOB, 0, 1, CASE, 0, CLAIM.commitment)]
+
+
+# -- checkpoints -------------------------------------------------------------------------------------------------------
+
+DOUBT = checkpoint_case_id(JOB, 0)
+
+
+def doubted(phase: CasePhase, *seats: PanelSeat, **changes: Any) -> Any:
+    return replace(a_round(RoundStatus.CLOSED, CLAIM), doubt=a_case(0, phase, *seats), **changes)
+
+
+def test_a_seat_about_a_checkpoint_recomputes_then_commits_then_reveals() -> None:
+    committing, revealing = (doubted(phase, a_seat()) for phase in (CasePhase.COMMITTING, CasePhase.REVEALING))
+    revealing = replace(revealing, doubt=a_case(0, CasePhase.REVEALING, a_seat(state=COMMITTED)))
+    key = step_key(DOUBT, 0, committing)
+    where, now = (JOB, 0, DOUBT, 0, key), CLOSED_AT + 5
+    assert plan_seats(seen(a_job(committing), now=now)) == [RecomputeStep(*where)]
+    assert plan_seats(seen(a_job(committing), now=now, audits={key: {}})) == [CommitStep(*where)]
+    assert plan_seats(seen(a_job(revealing), now=now, audits={key: {}})) == [RevealStep(*where)]
+    assert plan_seats(seen(a_job(revealing), now=now)) == [], "without its record nothing can be revealed"
+
+
+def test_what_a_seat_found_about_a_checkpoint_of_another_fork_is_not_committed_here() -> None:
+    here, fork = doubted(CasePhase.COMMITTING, a_seat()), doubted(CasePhase.COMMITTING, a_seat(), next=b"fork" * 8)
+    audits: dict[str, Any] = {step_key(DOUBT, 0, fork): {}}
+    (action,) = plan_seats(seen(a_job(here), now=CLOSED_AT + 5, audits=audits))
+    assert isinstance(action, RecomputeStep)
+
+
+def test_a_seat_about_a_checkpoint_is_left_when_its_phase_is_over_or_it_is_not_ours() -> None:
+    mine, theirs = doubted(CasePhase.COMMITTING, a_seat()), doubted(CasePhase.COMMITTING, a_seat(OTHER))
+    assert plan_seats(seen(a_job(mine), now=CLOSED_AT + 61)) == []
+    assert plan_seats(seen(a_job(theirs), now=CLOSED_AT + 5)) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from protocol.core.audit import CasePhase
 from protocol.core.claim import ClaimStatus
-from protocol.core.operator import Operator
+from protocol.core.operator import FOREVER, Operator, Scope
 from protocol.core.round import Round, RoundStatus
 from tests.helpers.views import (
     CLOSED_AT,
@@ -20,8 +20,9 @@ from tests.helpers.views import (
     a_round,
     seen,
 )
-from verifier.actions import ChallengeClaim, Recheck
-from verifier.sampler import plan_sampling
+from verifier.actions import ChallengeClaim, ChallengeStep, Recheck, RecheckStep
+from verifier.records import step_check_key
+from verifier.sampler import plan_sampling, plan_steps
 from verifier.snapshot import Snapshot
 
 SECRET = b"s" * 32
@@ -36,7 +37,8 @@ def a_closed_round(**changes: object) -> Round:
 
 def known(round: Round, now: int = CLOSED_AT + 5) -> Snapshot:
     keys = [(ME, MY_OWNER), (OTHER, OTHER_OWNER)]
-    operators = [Operator(key, owner, owner, False, bytes(32), bytes(32), "http://127.0.0.1:1") for key, owner in keys]
+    url = "http://127.0.0.1:1"
+    operators = [Operator(k, o, Scope.ALL, FOREVER, False, o, bytes(32), bytes(32), url) for k, o in keys]
     return seen(a_job(round), now=now, operators=operators)
 
 
@@ -97,3 +99,34 @@ def test_no_challenge_is_sent_that_the_stake_does_not_cover() -> None:
     fee = a_job(round).terms.audit_fee
     assert plan_sampling(known(round), 0.0, SECRET, checked, {JOB: 7 * fee - 1}) == []
     assert shards(plan_sampling(known(round), 0.0, SECRET, checked, {JOB: 7 * fee})) == [2]
+
+
+# -- checkpoints -------------------------------------------------------------------------------------------------------
+
+
+def test_every_checkpoint_is_recomputed_while_it_can_be_challenged() -> None:
+    round = a_closed_round(draw=a_draw(drawn=False))
+    assert plan_steps(known(round, CLOSED_AT + 30), {}, RICH) == [RecheckStep(JOB, 0)]
+    assert plan_steps(known(round, CLOSED_AT + 31), {}, RICH) == []
+
+
+def test_only_a_closed_round_without_a_case_is_looked_at() -> None:
+    for status in (RoundStatus.OPEN, RoundStatus.SEALED, RoundStatus.VOID, RoundStatus.ORPHANED, RoundStatus.SETTLED):
+        assert plan_steps(known(a_round(status)), {}, RICH) == []
+    doubted = a_closed_round(doubt=a_case(0, CasePhase.COMMITTING))
+    assert plan_steps(known(doubted), {}, RICH) == []
+
+
+def test_a_false_checkpoint_is_challenged_once_the_stake_covers_the_bond() -> None:
+    round = a_closed_round()
+    checked = {step_check_key(JOB, round): {"finding": "false"}}
+    fee = a_job(round).terms.audit_fee
+    assert plan_steps(known(round), checked, {JOB: 7 * fee - 1}) == []
+    assert plan_steps(known(round), checked, {JOB: 7 * fee}) == [ChallengeStep(JOB, 0)]
+
+
+def test_a_right_checkpoint_is_left_and_one_that_took_its_place_is_looked_at_anew() -> None:
+    round = a_closed_round()
+    checked = {step_check_key(JOB, round): {"finding": "match"}}
+    assert plan_steps(known(round), checked, RICH) == []
+    assert plan_steps(known(a_closed_round(next=b"other" * 6 + b"!!")), checked, RICH) == [RecheckStep(JOB, 0)]

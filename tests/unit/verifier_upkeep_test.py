@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from protocol.core.audit import CasePhase, Outcome
+from protocol.core.audit import CaseKind, CasePhase, Outcome
 from protocol.core.claim import Claim, ClaimStatus
 from protocol.core.commitment import case_id
 from protocol.core.job import JobStatus
@@ -25,7 +25,18 @@ from tests.helpers.views import (
     an_operator,
     seen,
 )
-from verifier.actions import Action, AdvanceCase, AdvanceRound, CloseJob, Convene, DrawSample, OpenRound, Settle
+from verifier.actions import (
+    Action,
+    AdvanceCase,
+    AdvanceDoubt,
+    AdvanceRound,
+    CloseJob,
+    Convene,
+    Distribute,
+    DrawSample,
+    OpenRound,
+    Settle,
+)
 from verifier.duty import SECONDS_PER_RANK, Duty
 from verifier.upkeep import plan_upkeep
 
@@ -100,7 +111,7 @@ def test_a_case_with_an_empty_seat_is_drawn_for_at_once() -> None:
     assert due(closed(*claims, sampled=4, cases=cases), now=CLOSED_AT) == [AdvanceCase(JOB, 0, 2, case_id(JOB, 0, 2))]
 
 
-@pytest.mark.parametrize("phase", [CasePhase.COMMITTING, CasePhase.REVEALING])
+@pytest.mark.parametrize("phase", [CasePhase.COMMITTING, CasePhase.REVEALING, CasePhase.APPEALABLE])
 def test_a_case_is_advanced_in_the_first_second_after_its_phase(phase: CasePhase) -> None:
     round = closed(*(a_claim(shard, ACCEPTED) for shard in range(4)), sampled=1, cases={0: a_case(0, phase)})
     assert [move for move in due(round, now=CLOSED_AT + 60) if isinstance(move, AdvanceCase)] == []
@@ -152,14 +163,54 @@ def test_a_void_round_is_settled_when_nobody_can_dispute_it_any_more() -> None:
     assert due(void, now=WINDOW_END + 1) == [Settle(JOB, 0, (0, 1, 2, 3))]
 
 
-def test_a_case_that_ended_decides_its_shard_at_once() -> None:
+def test_no_refused_settle_is_sent_while_the_checkpoint_can_be_challenged() -> None:
     claims = [a_claim(0, ACCEPTED), *(a_claim(shard, ClaimStatus.PAID) for shard in (1, 2, 3))]
     for outcome in (Outcome.MATCH, Outcome.REJECT, Outcome.FRAUD, Outcome.EXCUSED):
         round = closed(*claims, sampled=1, cases={0: done(0, outcome)})
-        assert due(round, now=CLOSED_AT + 1) == [Settle(JOB, 0, (0,))]
+        assert due(round, now=WINDOW_END) == []
+        assert due(round, now=WINDOW_END + 1) == [Settle(JOB, 0, (0,))]
     unsampled = closed(*claims, sampled=1, cases={0: done(0, Outcome.UNSAMPLED)})
     assert due(unsampled, now=WINDOW_END) == []
     assert due(unsampled, now=WINDOW_END + 1) == [Settle(JOB, 0, (0,))]
+
+
+def test_a_round_waits_for_the_doubted_checkpoint_of_an_earlier_one() -> None:
+    claims = [a_claim(shard, ACCEPTED) for shard in range(4)]
+    doubt = a_case(0, CasePhase.COMMITTING, kind=CaseKind.CHECKPOINT, phase_ends=CLOSED_AT + 10_000)
+    first, second = closed(*claims, doubt=doubt), closed(*claims, number=1)
+    assert due(first, second, now=CLOSED_AT + 1_000) == []
+    cleared = replace(first, doubt=replace(doubt, phase=CasePhase.DONE))
+    settled = [Settle(JOB, 0, (0, 1, 2, 3)), Settle(JOB, 1, (0, 1, 2, 3))]
+    assert due(cleared, second, now=CLOSED_AT + 1_000) == settled
+
+
+def test_an_orphaned_round_is_settled_at_once_and_neither_drawn_nor_convened() -> None:
+    claims = [a_claim(shard, EXCLUDED) for shard in range(4)]
+    for draw in (a_draw(drawn=False), a_draw(0b11)):
+        orphaned = a_round(RoundStatus.ORPHANED, *claims, draw=draw)
+        assert due(orphaned, now=CLOSED_AT + 1) == [Settle(JOB, 0, (0, 1, 2, 3))]
+
+
+# -- checkpoints that are doubted --------------------------------------------------------------------------------------
+
+
+def test_a_sampled_shard_that_lost_its_place_with_a_replaced_checkpoint_is_not_convened() -> None:
+    claims = [a_claim(0, EXCLUDED), *(a_claim(shard, ACCEPTED) for shard in (1, 2, 3))]
+    assert due(closed(*claims, sampled=0b11), now=CLOSED_AT) == [Convene(JOB, 0, (1,))]
+
+
+@pytest.mark.parametrize("phase", [CasePhase.COMMITTING, CasePhase.REVEALING, CasePhase.APPEALABLE])
+def test_the_case_about_a_checkpoint_goes_on_like_any_other(phase: CasePhase) -> None:
+    claims = [a_claim(shard, ACCEPTED) for shard in range(4)]
+    doubted = closed(*claims, doubt=a_case(0, phase, kind=CaseKind.CHECKPOINT))
+    assert due(doubted, now=CLOSED_AT + 60) == []
+    assert due(doubted, now=CLOSED_AT + 61) == [AdvanceDoubt(JOB, 0)]
+    seating = replace(doubted, doubt=a_case(0, CasePhase.SEATING))
+    assert due(seating, now=CLOSED_AT) == [AdvanceDoubt(JOB, 0)]
+
+
+def test_what_a_false_checkpoint_cost_is_shared_out() -> None:
+    assert plan_upkeep(seen(spoils=[(JOB, 3)])) == [Distribute(JOB, 3)]
 
 
 # -- whose turn --------------------------------------------------------------------------------------------------------

@@ -14,7 +14,9 @@ from typing import Any
 
 from protocol.core.audit import steps_to_open
 from protocol.core.commitment import case_id, commitment, round_pot
+from protocol.core.delegation import Delegation, Domain, delegation_digest, registration_digest, revocation_digest
 from protocol.core.encoding import abi_encode, keccak
+from protocol.core.operator import FOREVER, Scope
 from protocol.core.presets import load_preset
 from protocol.core.terms import Terms, Windows, compute_reservation, least_bond
 from protocol.core.trace import (
@@ -158,8 +160,35 @@ def amounts() -> Table:
     )
 
 
+def delegations() -> Table:
+    cases: list[tuple[Any, ...]] = []
+    rows = [
+        (1, Scope.TRAIN, 1, 0, 1),
+        (31337, Scope.ALL, FOREVER, 7, 2**256 - 1),
+        (2**63, Scope.AUDIT, 2**40, 2**255, 0),
+    ]
+    for i, (chain, scopes, expiry, nonce, deadline) in enumerate(rows):
+        domain = Domain(chain, address(f"registry {i}"))
+        d = Delegation(address(f"owner {i}"), address(f"operator {i}"), address(f"payout {i}"), scopes, expiry)
+        values = (domain.chain_id, domain.registry, d.owner, d.operator, d.payout, int(scopes), expiry, nonce, deadline)
+        digests = (
+            registration_digest(domain, d.owner, d.operator, d.payout, nonce, deadline),
+            delegation_digest(domain, d, nonce, deadline),
+            revocation_digest(domain, d.owner, d.operator, nonce, deadline),
+        )
+        cases.append((*values, *digests))
+    fields = ("chainId", "registry", "owner", "operator", "payout", "scopes", "expiry", "nonce", "deadline")
+    return Table(
+        "delegations",
+        "What operators and owners sign for the registry (EIP-712), and the digests.",
+        "(uint256,address,address,address,address,uint8,uint64,uint256,uint256,bytes32,bytes32,bytes32)",
+        cases,
+        (*fields, "registration", "delegation", "revocation"),
+    )
+
+
 def tables() -> list[Table]:
-    return [commitments(), leaves(), paths(), ids(), steps(), amounts()]
+    return [commitments(), leaves(), paths(), ids(), steps(), amounts(), delegations()]
 
 
 def _plain(value: Any) -> Any:

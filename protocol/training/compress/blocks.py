@@ -56,7 +56,9 @@ def block_count(count: int, block: int) -> int:
 
 
 def as_blocks(flat: npt.NDArray[Any], block: int) -> npt.NDArray[Any]:
-    """[count] → [blocks, block], padded with zeros."""
+    """[count] → [blocks, block], padded with zeros: a view where nothing has to be padded."""
+    if flat.size % block == 0:
+        return flat.reshape(-1, block)
     padded = np.zeros(block_count(flat.size, block) * block, flat.dtype)
     padded[: flat.size] = flat
     return padded.reshape(-1, block)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from protocol.training.canonical import Array, Table
 from protocol.training.compress.blocks import (
@@ -85,10 +86,17 @@ def _pack(values: Integers) -> Array:
 
 
 def _unpack(packed: Array, count: int, what: str) -> Integers:
-    pairs = packed.astype(np.uint8, copy=False)
-    nibbles = np.empty(2 * pairs.size, np.int8)
-    nibbles[0::2] = (pairs & 0x0F).astype(np.int8)
-    nibbles[1::2] = (pairs >> 4).astype(np.int8)
-    if nibbles[count:].any():
+    values = np.take(_PAIRS, packed.astype(np.uint8, copy=False)).view(np.int8)
+    if values[count:].any():
         raise PayloadError(f"{what}: the unused half of the last byte must be zero")
-    return np.where(nibbles > 7, nibbles - 16, nibbles)[:count].astype(np.int8)
+    return values[:count]
+
+
+def _pairs() -> npt.NDArray[np.uint16]:
+    """Byte → its two integers, side by side in memory."""
+    octets = np.arange(256)
+    halves = np.stack([octets & 0x0F, octets >> 4], axis=1)
+    return np.where(halves > 7, halves - 16, halves).astype(np.int8).view(np.uint16).reshape(-1)
+
+
+_PAIRS = _pairs()

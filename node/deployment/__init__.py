@@ -1,0 +1,1 @@
+"""Putting a market on a chain, and reading it back."""
