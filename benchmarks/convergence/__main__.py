@@ -1,6 +1,6 @@
 """Three curves and more: how far claims that anyone can replay stay behind workers in one room, and for what traffic.
 
-    python -m benchmarks.convergence run [--tokens 4194304] [--seeds 3] [--minutes 55]   # goes on where it stopped
+    python -m benchmarks.convergence run [--tokens 4128768] [--seeds 3] [--minutes 55]   # goes on where it stopped
     python -m benchmarks.convergence report     # table, plot, report.json
     python -m benchmarks.convergence small      # five minutes: one short seed of three arms
 
@@ -14,12 +14,12 @@ import argparse
 from collections.abc import Sequence
 
 from benchmarks.convergence import report
-from benchmarks.convergence.arms import ARMS, SMALL_ARMS, Arm
+from benchmarks.convergence.arms import ARMS, SMALL_ARMS, STEP_TOKENS, Arm
 from benchmarks.convergence.units import TimeIsUp, measure, stop_after
 
-RATES = tuple(1e-3 * 2 ** (i / 2 + 0.5) for i in range(8))  # 1.4e-3 … 1.6e-2
+RATES = tuple(1e-3 * 2 ** (0.75 * i) for i in range(8))  # 1e-3 … 3.8e-2
 SWEEP_SEED = 100
-LENGTH = 4 * 2**20  # tokens of a run
+LENGTH = 1008 * STEP_TOKENS  # 4.1 million tokens of a run: 1008 steps, whole rounds of every H in a quarter too
 SMALL = 2**18  # of a small one: 64 steps, 16 in the sweep
 
 

@@ -30,7 +30,7 @@ _NOTHING = "0" * 64
 
 @dataclass(frozen=True)
 class Arm:
-    """`lr`: 0 until the sweep has found it. `steps` is H; `update` and `first` are encodings (block 1024), `first` ""
+    """`lr`: 0 until the sweep has found it. `steps` is H; `update` and `first` are encodings (block 4096), `first` ""
     for moments that begin at zero.
     """
 
@@ -46,7 +46,7 @@ class Arm:
 
     def spec(self, total_steps: int, genesis: int) -> Spec:
         """`total_steps`: inner steps of a worker over the whole run. Rate: 5 % linear warm-up, then a cosine to 0."""
-        moments = MomentsSpec(first=EncodingSpec(compressor=self.first, block=1024)) if self.first else None  # type: ignore[arg-type]
+        moments = MomentsSpec(first=EncodingSpec(compressor=self.first, block=4096)) if self.first else None  # type: ignore[arg-type]
         spec = Spec(
             name="convergence",
             model=LlamaSpec(vocab=VOCAB, width=128, layers=4, heads=4, kv_heads=4, feed_forward=344),
@@ -63,7 +63,7 @@ class Arm:
                 sequence=SEQUENCE,
             ),
             outer=OuterSpec(lr=self.outer_lr, momentum=self.outer_momentum),
-            exchange=EncodingSpec(compressor=self.update, block=1024),  # type: ignore[arg-type]
+            exchange=EncodingSpec(compressor=self.update, block=4096),  # type: ignore[arg-type]
             verify=VerifySpec(tolerance_class="fp32", state_every=self.steps),
             genesis=genesis,
         )
@@ -88,11 +88,12 @@ MUON_TOGETHER = Arm("all-reduce Muon", "all-reduce", "muon", 0.0)
 ARMS: tuple[Arm, ...] = (
     ALONE,
     ALL_REDUCE,
+    Arm("Muon H36 sign", "market", "muon", 0.0, steps=36, update="sign"),
+    Arm("Muon H126 sign", "market", "muon", 0.0, steps=126, update="sign"),
+    Arm("Muon H126 fp32", "market", "muon", 0.0, steps=126, update="fp32"),
+    Arm("Muon H36 fp32", "market", "muon", 0.0, steps=36, update="fp32"),
     MUON_TOGETHER,
-    Arm("DiLoCo AdamW H32 fp32", "market", "adamw", 0.0, steps=32, update="fp32", first="fp32"),
-    Arm("Muon H32 fp32", "market", "muon", 0.0, steps=32, update="fp32"),
-    Arm("Muon H32 sign", "market", "muon", 0.0, steps=32, update="sign"),
-    Arm("Muon H128 fp32", "market", "muon", 0.0, steps=128, update="fp32"),
-    Arm("Muon H128 sign", "market", "muon", 0.0, steps=128, update="sign"),
+    Arm("DiLoCo AdamW H36 fp32", "market", "adamw", 0.0, steps=36, update="fp32", first="fp32"),
+    Arm("Muon H36 fp16", "market", "muon", 0.0, steps=36, update="fp16"),
 )
 SMALL_ARMS = (ALONE, ALL_REDUCE, Arm("Muon H8 sign", "market", "muon", 0.0, steps=8, update="sign"))
