@@ -81,12 +81,18 @@ contract AuditCourt is Findings {
     }
 
     /// @inheritdoc IAuditCourt
-    function challenge(bytes32 jobId, uint32 round, uint16 shard) external returns (bytes32 caseId) {
+    function challenge(
+        bytes32 jobId,
+        uint32 round,
+        uint16 shard,
+        bytes32 commitment
+    ) external returns (bytes32 caseId) {
         Draw memory d = rounds.drawOf(jobId, round);
         (Claim memory claim, ClaimStatus status) = rounds.claimOf(jobId, round, shard);
         bool sampled = (d.sampledMap >> shard) & 1 == 1;
         bool open = status == ClaimStatus.Accepted && rounds.isChallengeable(jobId, round);
         if (!open || !d.drawn || sampled) revert NotChallengeable(jobId, round, shard);
+        if (commitment != claim.commitment) revert OtherCommitment(commitment, claim.commitment);
         address owner = registry.ownerFor(msg.sender, SCOPE_CHALLENGE);
         if (owner == claim.owner) revert OwnClaim(owner);
         Case storage c;

@@ -49,10 +49,19 @@ contract CheckpointCourt is Panels, ICheckpointCourt {
     constructor(Addresses memory a, Preset memory p) Panels(a, p) {}
 
     /// @inheritdoc ICheckpointCourt
-    function challenge(bytes32 jobId, uint32 round) external returns (bytes32 caseId) {
-        (, RoundStatus status) = rounds.roundOf(jobId, round);
+    function challenge(
+        bytes32 jobId,
+        uint32 round,
+        bytes32 base,
+        uint256 bitmap,
+        bytes32 digest
+    ) external returns (bytes32 caseId) {
+        (Round memory r, RoundStatus status) = rounds.roundOf(jobId, round);
         if (status != RoundStatus.Closed || !rounds.isChallengeable(jobId, round)) {
             revert NotChallengeable(jobId, round);
+        }
+        if (base != r.base || bitmap != r.acceptedMap || digest != r.next) {
+            revert OtherCheckpoint(r.base, r.acceptedMap, r.next);
         }
         address owner = registry.ownerFor(msg.sender, SCOPE_CHALLENGE);
         if (rounds.attestedTo(jobId, round, owner)) revert OwnAttestation(owner);

@@ -21,6 +21,7 @@ from verifier.replay import compare_run, run_claim
 from verifier.tools import Tools
 
 RUNS_BEFORE_DOUBT = 2
+TOO_LATE = frozenset({"CaseExists", "OtherCommitment", "OtherCheckpoint"})
 
 
 class Doubter:
@@ -87,23 +88,29 @@ class Doubter:
         found = await self._tools.records.get(step_check_key(action.job_id, round))
         if found is None or found["finding"] != "false":
             return  # the chain went back to another checkpoint meanwhile: what was found is not about this one
-        call = self._tools.market.checkpoint_court.functions.challenge(action.job_id, action.round)
+        call = self._tools.market.checkpoint_court.functions.challenge(
+            action.job_id, action.round, round.base, round.accepted_map, round.next
+        )
         await self._challenge(action, call)
 
     async def challenge(self, action: ChallengeClaim) -> None:
         round = await self._tools.market.round(action.job_id, action.round)
         if round.claims[action.shard].commitment != action.commitment:
             return  # the chain went back to another claim meanwhile
-        call = self._tools.market.audit_court.functions.challenge(action.job_id, action.round, action.shard)
+        call = self._tools.market.audit_court.functions.challenge(
+            action.job_id, action.round, action.shard, action.commitment
+        )
         await self._challenge(action, call)
 
     async def _challenge(self, action: OnRound, call: Call) -> None:
-        """Once: of several who doubt the same, one is the first."""
+        """Once: of several who doubt the same, one is the first. A challenge names what it doubts, so that one that is
+        mined on another branch, where the work is another, is refused and costs no bond.
+        """
         try:
             await self._tools.sender.submit_and_confirm(f"challenge:{action.key}", call)
         except Reverted as refusal:
-            if refusal.name != "CaseExists":
+            if refusal.name not in TOO_LATE:
                 raise
-            self._log.info("challenged_by_another", action=action.key)
+            self._log.info("not_challenged", action=action.key, reason=str(refusal))
             return
         self._log.info("challenged", action=action.key)

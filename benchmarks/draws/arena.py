@@ -27,6 +27,7 @@ _PLENTY = 10**9 * TOKEN
 _TRAINERS = 4
 _DAY = 24 * 3600
 _CASE_WORDS = 18
+_COMMITMENT = slice(32 * 5, 32 * 6)  # in the answer of `claimOf`
 _SEAT_WORDS = 9
 
 
@@ -109,7 +110,8 @@ class Arena:
         """Challenge claims that are not sampled: the owners in the seats of each panel."""
         for shard in shards:
             doubter = self.trainers[_TRAINERS]
-            call = (self.job, self.round, shard)
+            commitment = self.chain.view("rounds", "claimOf", self.job, self.round, shard)[_COMMITMENT]
+            call = (self.job, self.round, shard, commitment)
             self.chain.send(self.operators[doubter], "court", "challenge", call)
         self.pass_blocks(2)
         for shard in shards:

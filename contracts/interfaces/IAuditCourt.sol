@@ -33,6 +33,7 @@ interface IAuditCourt is IPanels {
 
     error NotSampled(bytes32 jobId, uint32 round, uint16 shard);
     error NotChallengeable(bytes32 jobId, uint32 round, uint16 shard);
+    error OtherCommitment(bytes32 doubted, bytes32 have);
     error NotDemandable(bytes32 jobId, uint32 round, uint16 shard);
     error NotTheClaimant(address caller, address operator);
     error OwnClaim(address owner);
@@ -48,8 +49,9 @@ interface IAuditCourt is IPanels {
     function convene(bytes32 jobId, uint32 round, uint16[] calldata shards) external;
 
     /// Doubt an accepted claim that was not sampled, once, before its challenge window ends. An operator of another owner
-    /// that may challenge; locks seven fees of its owner's stake, lost if the claim stands.
-    function challenge(bytes32 jobId, uint32 round, uint16 shard) external returns (bytes32 caseId);
+    /// that may challenge; locks seven fees of its owner's stake, lost if the claim stands. `commitment`: the doubted one;
+    /// refused where the chain holds another, after a reorganisation.
+    function challenge(bytes32 jobId, uint32 round, uint16 shard, bytes32 commitment) external returns (bytes32 caseId);
 
     /// Ask for an audit of a claim that was voted out of the bitmap or lies in a void round, before the challenge window
     /// ends: a Match pays half of the reward. Its operator only; locks three fees, lost to the seats if the claim is

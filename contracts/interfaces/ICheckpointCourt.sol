@@ -26,6 +26,7 @@ interface ICheckpointCourt is IPanels {
     event ProversPaid(bytes32 indexed caseId, uint256 each, uint256 burnt);
 
     error NotChallengeable(bytes32 jobId, uint32 round);
+    error OtherCheckpoint(bytes32 base, uint256 bitmap, bytes32 digest);
     error OwnAttestation(address owner);
     error WrongRoot(bytes32 have, bytes32 need);
     error BitmapOutOfRange(uint256 bitmap, uint256 committedMap);
@@ -34,7 +35,15 @@ interface ICheckpointCourt is IPanels {
 
     /// Doubt the checkpoint that a closed round ended in, once, before the round's challenge window ends. An operator
     /// that may challenge, of an owner that did not attest to it; locks seven fees, lost if the checkpoint stands.
-    function challenge(bytes32 jobId, uint32 round) external returns (bytes32 caseId);
+    /// Names what was attested, as `RoundBook.attest` does; refused where the chain holds another, after a
+    /// reorganisation.
+    function challenge(
+        bytes32 jobId,
+        uint32 round,
+        bytes32 base,
+        uint256 bitmap,
+        bytes32 digest
+    ) external returns (bytes32 caseId);
 
     /// Reveal what the own outer step gave. The seat's operator, in the reveal phase; must open its audit commit.
     function reveal(bytes32 caseId, uint16 seat, StepFinding calldata r) external;

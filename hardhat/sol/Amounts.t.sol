@@ -126,7 +126,7 @@ contract AmountsTest is Doubts {
         uint32 round = closedRound(63, LIE);
         uint256 ticket = (1 << 80) | (height() + 1);
         Mocks(address(vm)).mockCall(address(beacon), abi.encodeCall(beacon.pin, ()), abi.encode(ticket));
-        bytes memory data = abi.encodeCall(checkpoints.challenge, (jobId, round));
+        bytes memory data = stepChallengeOf(round);
         bytes memory error = abi.encodeWithSelector(SafeCast.SafeCastOverflowedUintDowncast.selector, 80, ticket);
         refused(actors[DOUBTER].operator, address(checkpoints), data, error);
     }

@@ -265,7 +265,7 @@ contract AttacksTest is Doubts {
         seatPanel(checkpoints, caseId);
         Seat[] memory seats = stepSeats(caseId);
         for (uint256 i; i < 5; ++i) yes(seats[i].owner != actors[0].owner, "INV-CASE-1");
-        bytes memory data = abi.encodeCall(checkpoints.challenge, (jobId, round));
+        bytes memory data = stepChallengeOf(round);
         refused(second.operator, address(checkpoints), data, ICheckpointCourt.OwnAttestation.selector);
     }
 

@@ -6,7 +6,7 @@ import {IAuditCourt} from "../contracts/interfaces/IAuditCourt.sol";
 import {IPanels} from "../contracts/interfaces/IPanels.sol";
 import {IOperatorRegistry} from "../contracts/interfaces/IOperatorRegistry.sol";
 import {IStakeVault} from "../contracts/interfaces/IStakeVault.sol";
-import {CasePhase, ClaimStatus, Finding, Outcome, Seat, Terms} from "../contracts/types/Types.sol";
+import {CasePhase, Claim, ClaimStatus, Finding, Outcome, Seat, Terms} from "../contracts/types/Types.sol";
 
 /// Anybody with a stake doubts an accepted claim that was not sampled.
 contract ChallengeTest is World {
@@ -35,12 +35,13 @@ contract ChallengeTest is World {
     }
 
     function challenge() private returns (bytes32 caseId) {
+        (Claim memory c, ) = rounds.claimOf(jobId, round, shard);
         vm.prank(actors[8].operator);
-        return court.challenge(jobId, round, shard);
+        return court.challenge(jobId, round, shard, c.commitment);
     }
 
     function refusedChallenge(address who, uint16 which, bytes memory error) private {
-        refused(who, address(court), abi.encodeCall(court.challenge, (jobId, round, which)), error);
+        refused(who, address(court), challengeOf(round, which), error);
     }
 
     function indexOf(address owner) private view returns (uint256 i) {
@@ -71,6 +72,17 @@ contract ChallengeTest is World {
             bytes memory error = abi.encodeWithSelector(IAuditCourt.NotChallengeable.selector, jobId, round, shards[i]);
             refusedChallenge(actors[8].operator, shards[i], error);
         }
+    }
+
+    /// Sent on a branch where the shard held other work, and mined on this one.
+    function test_a_challenge_of_another_commitment_is_refused_and_costs_no_bond() public {
+        (Claim memory c, ) = rounds.claimOf(jobId, round, shard);
+        bytes32 other = keccak256("committed on another branch");
+        bytes memory data = abi.encodeCall(court.challenge, (jobId, round, shard, other));
+        bytes memory error = abi.encodeWithSelector(IAuditCourt.OtherCommitment.selector, other, c.commitment);
+        refused(actors[8].operator, address(court), data, error);
+        eq(vault.lockedOf(actors[8].owner), 0, "no bond");
+        challenge(); // and the place is free for one who means what is here
     }
 
     function test_nobody_challenges_without_an_operator_a_stake_or_its_own_claim() public {

@@ -6,7 +6,7 @@ import {ICheckpointCourt, StepFinding} from "../contracts/interfaces/ICheckpoint
 import {IOperatorRegistry} from "../contracts/interfaces/IOperatorRegistry.sol";
 import {IPanels} from "../contracts/interfaces/IPanels.sol";
 import {IStakeVault} from "../contracts/interfaces/IStakeVault.sol";
-import {CasePhase, Outcome, RoundStatus, Seat} from "../contracts/types/Types.sol";
+import {CasePhase, Outcome, Round, RoundStatus, Seat} from "../contracts/types/Types.sol";
 
 /// A panel recomputes a doubted checkpoint: who may doubt, who may judge, what a seat may say. INV-STEP-1.
 contract CheckpointsTest is Doubts {
@@ -79,9 +79,25 @@ contract CheckpointsTest is Doubts {
         doubt(5, round);
     }
 
+    /// Sent on a branch where another checkpoint was attested, from another base or other payloads, and mined on this one.
+    function test_a_doubt_of_another_checkpoint_is_refused_and_costs_no_bond() public {
+        uint32 round = closedRound(63, LIE);
+        (Round memory r, ) = rounds.roundOf(jobId, round);
+        bytes[3] memory others = [
+            abi.encodeCall(checkpoints.challenge, (jobId, round, TRUTH, 63, LIE)),
+            abi.encodeCall(checkpoints.challenge, (jobId, round, r.base, 31, LIE)),
+            abi.encodeCall(checkpoints.challenge, (jobId, round, r.base, 63, TRUTH))
+        ];
+        uint256 locked = vault.lockedOf(actors[DOUBTER].owner);
+        bytes memory error = abi.encodeWithSelector(ICheckpointCourt.OtherCheckpoint.selector, r.base, 63, LIE);
+        for (uint256 i; i < 3; ++i) refused(actors[DOUBTER].operator, address(checkpoints), others[i], error);
+        eq(vault.lockedOf(actors[DOUBTER].owner), locked, "no bond");
+        doubt(round);
+    }
+
     function test_nobody_doubts_without_an_operator_or_a_stake() public {
         uint32 round = closedRound(63, LIE);
-        bytes memory data = abi.encodeCall(checkpoints.challenge, (jobId, round));
+        bytes memory data = stepChallengeOf(round);
         refused(POSTER, address(checkpoints), data, IOperatorRegistry.NotAnOperator.selector);
         uint256 free = vault.freeOf(actors[DOUBTER].owner);
         vm.prank(actors[DOUBTER].owner);

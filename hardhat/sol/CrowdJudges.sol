@@ -79,7 +79,7 @@ abstract contract CrowdJudges is CrowdMoves {
     function doubt(uint32 round) internal {
         for (uint16 shard; shard < 6; ++shard) {
             (Claim memory c, ) = rounds.claimOf(jobId, round, shard);
-            bytes memory data = abi.encodeCall(court.challenge, (jobId, round, shard));
+            bytes memory data = challengeOf(round, shard);
             attempt("challenge", anyone().operator, address(court), data);
             address who = roll(8) == 0 ? anyHand() : c.operator;
             data = abi.encodeCall(court.demandAudit, (jobId, round, shard));
@@ -91,7 +91,7 @@ abstract contract CrowdJudges is CrowdMoves {
 
     function doubtStep(uint32 round) internal override {
         address who = roll(8) == 0 ? anyHand() : anAuditor();
-        bytes memory data = abi.encodeCall(checkpoints.challenge, (jobId, round));
+        bytes memory data = stepChallengeOf(round);
         if (attempt("challenge step", who, address(checkpoints), data)) {
             attempt("open", STRANGER, address(rounds), abi.encodeCall(rounds.open, (jobId))); // training does not wait
         }

@@ -110,18 +110,12 @@ abstract contract Doubts is World {
 
     // ---------------------------------------------------------------- a checkpoint's case
 
-    function doubt(uint256 actor, uint32 round) internal returns (bytes32 caseId) {
-        vm.prank(actors[actor].operator);
-        return checkpoints.challenge(jobId, round);
-    }
-
     function doubt(uint32 round) internal returns (bytes32) {
         return doubt(DOUBTER, round);
     }
 
     function refusedDoubt(uint256 actor, uint32 round, bytes memory error) internal {
-        bytes memory data = abi.encodeCall(checkpoints.challenge, (jobId, round));
-        refused(actors[actor].operator, address(checkpoints), data, error);
+        refused(actors[actor].operator, address(checkpoints), stepChallengeOf(round), error);
     }
 
     function stepCase(bytes32 caseId) internal view returns (Case memory c) {

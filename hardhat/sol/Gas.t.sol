@@ -231,7 +231,7 @@ contract GasTest is Doubts {
         uint256 map = rounds.drawOf(jobId, round).sampledMap;
         uint16 shard;
         while ((map >> shard) & 1 == 1) ++shard;
-        bytes memory data = abi.encodeCall(court.challenge, (jobId, round, shard));
+        bytes memory data = challengeOf(round, shard);
         pay("AuditCourt.challenge", "", actors[7].operator, address(court), data);
         bytes32 id = court.caseIdOf(jobId, round, shard);
         mine(2);
@@ -241,7 +241,7 @@ contract GasTest is Doubts {
     }
 
     function doubtCheckpoint(uint32 round) private {
-        bytes memory data = abi.encodeCall(checkpoints.challenge, (jobId, round));
+        bytes memory data = stepChallengeOf(round);
         pay("CheckpointCourt.challenge", "", actors[7].operator, address(checkpoints), data);
         bytes32 id = checkpoints.caseIdOf(jobId, round);
         mine(2);

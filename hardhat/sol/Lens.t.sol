@@ -82,8 +82,7 @@ contract LensTest is World {
         uint32 round = drawnRound();
         convene(round, 2);
         judge(convene(round, 4), say(Finding.Match));
-        vm.prank(actors[6].operator);
-        bytes32 doubted = checkpoints.challenge(jobId, round);
+        bytes32 doubted = doubt(6, round);
         RoundView memory v = lens.roundView(jobId, round);
         yes(v.number == round && v.status == RoundStatus.Closed, "the round");
         eq(v.state.acceptedMap, 63, "its state");

@@ -96,11 +96,11 @@ contract ReplacementsTest is Doubts {
         while ((map >> other) & 1 == 1) ++other;
         bytes memory data = abi.encodeCall(court.convene, (jobId, second, one(sampled)));
         refused(POSTER, address(court), data, IAuditCourt.NotSampled.selector);
-        data = abi.encodeCall(court.challenge, (jobId, second, other));
+        data = challengeOf(second, other);
         refused(actors[DOUBTER].operator, address(court), data, IAuditCourt.NotChallengeable.selector);
         data = abi.encodeCall(court.demandAudit, (jobId, second, 5));
         refused(actors[5].operator, address(court), data, IAuditCourt.NotDemandable.selector);
-        data = abi.encodeCall(checkpoints.challenge, (jobId, second));
+        data = stepChallengeOf(second);
         refused(actors[DOUBTER].operator, address(checkpoints), data, ICheckpointCourt.NotChallengeable.selector);
     }
 

@@ -195,8 +195,7 @@ contract SettleTest is World {
     /// INV-ROUND-7: a later round rests on the checkpoints before it.
     function test_a_later_round_waits_for_every_doubted_checkpoint_before_it() public {
         uint32 first = drawnRound();
-        vm.prank(actors[7].operator);
-        bytes32 caseId = checkpoints.challenge(jobId, first);
+        bytes32 caseId = doubt(7, first);
         uint32 second = drawnRound();
         judge(convene(second, 0), say(Finding.Match));
         finalise(second);

@@ -241,6 +241,25 @@ abstract contract World is Deployment {
         (, status) = rounds.claimOf(jobId, round, shard);
     }
 
+    // ---------------------------------------------------------------- doubts
+
+    /// A challenge of what the chain holds now.
+    function challengeOf(uint32 round, uint16 shard) internal view returns (bytes memory) {
+        (Claim memory c, ) = rounds.claimOf(jobId, round, shard);
+        return abi.encodeCall(court.challenge, (jobId, round, shard, c.commitment));
+    }
+
+    function stepChallengeOf(uint32 round) internal view returns (bytes memory) {
+        (Round memory r, ) = rounds.roundOf(jobId, round);
+        return abi.encodeCall(checkpoints.challenge, (jobId, round, r.base, r.acceptedMap, r.next));
+    }
+
+    function doubt(uint256 actor, uint32 round) internal returns (bytes32) {
+        (Round memory r, ) = rounds.roundOf(jobId, round);
+        vm.prank(actors[actor].operator);
+        return checkpoints.challenge(jobId, round, r.base, r.acceptedMap, r.next);
+    }
+
     // ---------------------------------------------------------------- work and its traces
 
     function rowsOf(uint32 round, uint16 shard, uint64 deviation) internal view returns (TraceRow[] memory) {

@@ -26,7 +26,7 @@ from protocol.core.round import Round, RoundStatus, bits
 from protocol.core.units import TOKEN
 from protocol.runtime.config import load_config
 from tests.helpers.market import HONEST, Node, World, open_nodes, open_world
-from tests.helpers.reorg import Reorgs, Way
+from tests.helpers.reorg import Reorgs, Way, send_again, sent_since
 from tests.integration.poster_fixtures import write_job
 from verifier import compute
 from verifier.actions import ChallengeStep, CommitAudit, RevealAudit
@@ -99,9 +99,13 @@ async def test_a_checkpoint_that_was_false_on_another_branch_only_is_not_challen
         sealed = await world.run(job, lambda round: round.status == RoundStatus.SEALED)
         fork = await chain.rpc("evm_snapshot")
         await world.run(job, lambda round: round.closed_at > 0)
+        before = await market.connection.block_number()
         async with open_nodes(world, job, 3) as (doubter,):
             await only_watching(doubter).turn()
             (challenge,) = await planned(doubter, ChallengeStep)
+            await doubter.service._execute(challenge)
+            assert (await world.round(job)).doubt is not None
+            *earlier, doubt = await sent_since(world, before + 1)
 
             assert await chain.rpc("evm_revert", fork)
             await chain.advance(1)
@@ -111,6 +115,9 @@ async def test_a_checkpoint_that_was_false_on_another_branch_only_is_not_challen
             right = await inputs.next_checkpoint(sealed, {shard: await inputs.payload(opening)})
             vote = market.round_book.functions.attest(job, 0, sealed.base, 1 << shard, bytes.fromhex(right))
             await liar.station.sender.submit_and_confirm("vote-again", vote)
+            await world.run(job, lambda round: round.closed_at > 0, [liar])
+            assert all([await send_again(world, raw) for raw in earlier])
+            assert not await send_again(world, doubt), "what was sent names the checkpoint that it doubts"
             await doubter.service._execute(challenge)
             assert (await world.round(job)).doubt is None
             for _ in range(2):

@@ -50,7 +50,8 @@ def challenge(t: Twins, dice: Random) -> Iterator[Call]:
     sampled = rounds.draw_of(t.world, job, number).sampled_map
     shards = [s for s in shards_of(t, job) if not sampled >> s & 1] or [0]
     shard = dice.choice(shards) if dice.random() < 0.9 else dice.choice((0, 300))
-    yield dice.choice((*OPERATORS, STRANGER)), "court", "challenge", job, number, shard
+    commitment = dice.randbytes(32) if dice.random() < 0.05 else rounds.claim_of(t.world, job, number, shard).commitment
+    yield dice.choice((*OPERATORS, STRANGER)), "court", "challenge", job, number, shard, commitment
 
 
 @move
@@ -64,7 +65,12 @@ def demand_audit(t: Twins, dice: Random) -> Iterator[Call]:
 @move
 def doubt_checkpoint(t: Twins, dice: Random) -> Iterator[Call]:
     job, number = a_round_in(t, dice, RoundStatus.CLOSED)
-    yield dice.choice((*OPERATORS, STRANGER)), "checkpoints", "challenge", job, number
+    r = rounds.round_of(t.world, job, number)
+    attested: list[bytes | int] = [r.base, r.accepted_map, r.next]
+    if dice.random() < 0.1:
+        wrong = dice.randrange(3)
+        attested[wrong] = (r.next, r.accepted_map ^ 1, r.base)[wrong]
+    yield dice.choice((*OPERATORS, STRANGER)), "checkpoints", "challenge", job, number, *attested
 
 
 @move

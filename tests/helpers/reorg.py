@@ -51,6 +51,26 @@ def _open(snapshot: Snapshot) -> list[Job]:
     return [job.job for job in snapshot.jobs if job.job.status != JobStatus.CLOSED]
 
 
+async def sent_since(world: World, first: int) -> list[str]:
+    """The signed bytes of everything mined from block `first` on, in order."""
+    chain = world.bench.chain
+    found: list[str] = []
+    for number in range(first, await world.bench.market.connection.block_number() + 1):
+        block = await chain.rpc("eth_getBlockByNumber", hex(number), False)
+        found += [await chain.rpc("eth_getRawTransactionByHash", hash) for hash in block["transactions"]]
+    return found
+
+
+async def send_again(world: World, raw: str) -> bool:
+    """Whether these signed bytes succeed where they are mined now."""
+    chain = world.bench.chain
+    sent = await chain.rpc("eth_sendRawTransaction", raw)
+    async with asyncio.timeout(20):
+        while (receipt := await chain.rpc("eth_getTransactionReceipt", sent)) is None:
+            await asyncio.sleep(0.02)
+    return bool(receipt["status"] == "0x1")
+
+
 @dataclass(frozen=True)
 class GivenUp:
     """One reorganisation. `strayed`: who saw something else than the chain afterwards; `landed`: whether every
@@ -96,13 +116,13 @@ class Reorgs:
         way = next((way for way in Way if any((way, step) not in self.ways for step in steps)), None)
         if way is None:
             return done
-        sent = await self._raw(before + 1)
+        sent = await sent_since(self.world, before + 1)
         near = self._near(who)
         for watcher in near:
             await watcher.sees()
         assert await chain.rpc("evm_revert", fork)
         await chain.advance(1)
-        landed = [await self._send(raw) for raw in sent] if way is Way.LATER else []
+        landed = [await send_again(self.world, raw) for raw in sent] if way is Way.LATER else []
         told = [await watcher.is_told() for watcher in near[:1]]
         strayed = [watcher.me for watcher in near if [await watcher.sees()] != told]
         self.given_up.append(GivenUp(way, who, frozenset(steps), tuple(strayed), all(landed)))
@@ -127,19 +147,3 @@ class Reorgs:
         market, last = self.world.bench.market, await self._block()
         contracts = {name: getattr(market, snake(name)) for name in CONTRACTS}
         return await LogReader(market.connection.w3, contracts).by_number(first, last) if last >= first else []
-
-    async def _raw(self, first: int) -> list[str]:
-        """The signed bytes of everything mined from block `first` on, in order."""
-        chain = self.world.bench.chain
-        found: list[str] = []
-        for number in range(first, await self._block() + 1):
-            block = await chain.rpc("eth_getBlockByNumber", hex(number), False)
-            found += [await chain.rpc("eth_getRawTransactionByHash", hash) for hash in block["transactions"]]
-        return found
-
-    async def _send(self, raw: str) -> bool:
-        chain = self.world.bench.chain
-        sent = await chain.rpc("eth_sendRawTransaction", raw)
-        while (receipt := await chain.rpc("eth_getTransactionReceipt", sent)) is None:
-            await asyncio.sleep(0.02)
-        return bool(receipt["status"] == "0x1")

@@ -53,6 +53,12 @@ def step_found(bitmap: int, digest: bytes, contested: bytes) -> StepFinding:
     return StepFinding(False, bitmap, digest, contested, SALT)
 
 
+def doubt(t: Twins, operator: str, job: bytes, number: int) -> str | None:
+    """A challenge of the checkpoint that closed a round: the refusal, if any."""
+    r = rounds.round_of(t.world, job, number)
+    return t.act((operator, "checkpoints", "challenge", job, number, r.base, r.accepted_map, r.next))
+
+
 def judge_checkpoint(t: Twins, case: bytes, found: Sequence[StepFinding]) -> None:
     """Seats are drawn for a checkpoint's case; the i-th finds the i-th finding."""
     t.wait(1, 2)

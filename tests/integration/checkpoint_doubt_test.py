@@ -238,8 +238,9 @@ async def test_the_honest_claim_of_that_round_is_paid_and_the_liars_are_not(stor
 async def test_what_the_liars_said_cannot_be_challenged_by_themselves(story: Story) -> None:
     """Their checkpoint is gone: nothing of round 0 can be doubted once more."""
     market = story.world.bench.market
-    with pytest.raises(Reverted, match=r"NotChallengeable|CaseExists"):
-        call = market.checkpoint_court.functions.challenge(story.job, 0)
+    with pytest.raises(Reverted, match=r"NotChallengeable|CaseExists|OtherCheckpoint"):
+        gone = story.attested
+        call = market.checkpoint_court.functions.challenge(story.job, 0, gone.base, gone.accepted_map, gone.next)
         await story.world.sender(story.world.bench.people[0].operator).submit_and_confirm("again", call)
 
 

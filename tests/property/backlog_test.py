@@ -12,7 +12,7 @@ from protocol.core.model import case_ids, jobs, rounds
 from protocol.core.model.kinds import Outcome, RoundStatus
 from tests.helpers.cast import ALL_AUDITED, OPERATORS, TRUSTING
 from tests.helpers.moves import MOVES
-from tests.helpers.scripted import close_round, finish, judge_checkpoint, step_found, twins_with_a_job
+from tests.helpers.scripted import close_round, doubt, finish, judge_checkpoint, step_found, twins_with_a_job
 from tests.helpers.twins import STRANGER, Twins
 
 ORPHANS = 65  # one call of `settle` looks at 64 rounds
@@ -27,7 +27,7 @@ def _close(t: Twins, job: bytes, number: int) -> None:
 def test_a_round_after_many_orphans_is_settled() -> None:
     t, job = twins_with_a_job(TRUSTING, replace(ALL_AUDITED, rounds=200), ORPHANS + 3)
     _close(t, job, 0)
-    t.act((OPERATORS[7], "checkpoints", "challenge", job, 0))
+    doubt(t, OPERATORS[7], job, 0)
     for number in range(1, ORPHANS + 1):
         _close(t, job, number)
     case, truth = case_ids.of_checkpoint(job, 0), keccak(b"truth")

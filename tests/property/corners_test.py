@@ -9,7 +9,15 @@ from protocol.core.model import case_ids, rounds
 from protocol.core.model.kinds import CaseKind, CasePhase, Finding, Outcome, RoundStatus
 from tests.helpers.cast import ALL_AUDITED, FEW_AUDITED, OPERATORS, TRUSTING
 from tests.helpers.endings import left_over, wind_up
-from tests.helpers.scripted import close_round, finish, judge_checkpoint, judge_claim, step_found, twins_with_a_job
+from tests.helpers.scripted import (
+    close_round,
+    doubt,
+    finish,
+    judge_checkpoint,
+    judge_claim,
+    step_found,
+    twins_with_a_job,
+)
 from tests.helpers.twins import STRANGER, Twins
 
 LIE, TRUTH, OTHER = keccak(b"lie"), keccak(b"truth"), keccak(b"other")
@@ -28,7 +36,7 @@ def test_what_a_court_puts_back_is_drawn_once_more_and_comes_before_the_fees() -
     t.act((STRANGER, "rounds", "draw", job, 0))
     first = rounds.draw_of(t.world, job, 0)
     t.act((OPERATORS[3], "court", "demandAudit", job, 0, 3))
-    assert t.act((OPERATORS[7], "checkpoints", "challenge", job, 0)) is None
+    assert doubt(t, OPERATORS[7], job, 0) is None
     case = case_ids.of_checkpoint(job, 0)
     judge_checkpoint(t, case, [step_found(ALL_OF_FIVE, OTHER, TRUTH)] * TRUSTING.slash_panel)
     finish(t, "checkpoints", case)
@@ -48,7 +56,7 @@ def test_who_attested_to_a_lie_is_slashed_although_its_round_was_orphaned() -> N
         close_round(t, job, number, trainers=range(4), voters=range(3), bitmap=ALL_OF_FOUR, digest=LIE)
     cases = [case_ids.of_checkpoint(job, number) for number in (0, 1)]
     for number in (1, 0):
-        assert t.act((OPERATORS[7], "checkpoints", "challenge", job, number)) is None
+        assert doubt(t, OPERATORS[7], job, number) is None
     found = [step_found(ALL_OF_FOUR, TRUTH, TRUTH)] * TRUSTING.slash_panel
     judge_checkpoint(t, cases[0], found)
     finish(t, "checkpoints", cases[0])
@@ -85,7 +93,7 @@ def test_an_appeal_that_nobody_hears_leaves_a_reject() -> None:
 def test_an_attester_that_appeals_proves_nothing() -> None:
     t, job = twins_with_a_job(TRUSTING, ALL_AUDITED, 3)
     close_round(t, job, 0, trainers=(0, 0, 0, 1), voters=[0], bitmap=ALL_OF_FOUR, digest=LIE)
-    assert t.act((OPERATORS[7], "checkpoints", "challenge", job, 0)) is None
+    assert doubt(t, OPERATORS[7], job, 0) is None
     case = case_ids.of_checkpoint(job, 0)
     truth, other = step_found(ALL_OF_FOUR, TRUTH, TRUTH), step_found(ALL_OF_FOUR, OTHER, OTHER)
     found = [truth, other, truth, other, truth, truth]

@@ -10,7 +10,14 @@ from protocol.core.model import case_ids, money, panels, pay, registry, rounds, 
 from protocol.core.model.kinds import CaseKind, ClaimStatus, Finding, Outcome, SeatState
 from protocol.core.model.panels import CHALLENGE_FEES
 from protocol.core.model.records import NOTHING, Bond, Case
-from protocol.core.model.refusals import NotChallengeable, NotDemandable, NotSampled, NotTheClaimant, OwnClaim
+from protocol.core.model.refusals import (
+    NotChallengeable,
+    NotDemandable,
+    NotSampled,
+    NotTheClaimant,
+    OtherCommitment,
+    OwnClaim,
+)
 from protocol.core.model.seats import PANEL_LEVEL
 from protocol.core.model.terms import BPS, SEATS_RESERVED
 from protocol.core.model.world import World
@@ -38,15 +45,18 @@ def convene(w: World, job: bytes, number: int, shards: list[int]) -> None:
         panels.fill(w, RULES, case)
 
 
-def challenge(w: World, caller: str, job: bytes, number: int, shard: int) -> bytes:
+def challenge(w: World, caller: str, job: bytes, number: int, shard: int, commitment: bytes) -> bytes:
     """Doubt an accepted claim that was not sampled: straight to the panel. An operator of another owner."""
     d = rounds.draw_of(w, job, number)
     accepted = rounds.claim_status(w, job, number, shard) == ClaimStatus.ACCEPTED
     sampled = d.sampled_map >> shard & 1
     if not (accepted and d.drawn and rounds.is_challengeable(w, job, number)) or sampled:
         raise NotChallengeable(job, number, shard)
+    claim = rounds.claim_of(w, job, number, shard)
+    if commitment != claim.commitment:
+        raise OtherCommitment(commitment, claim.commitment)
     owner = registry.owner_for(w, caller, Scope.CHALLENGE)
-    if owner == rounds.claim_of(w, job, number, shard).owner:
+    if owner == claim.owner:
         raise OwnClaim(owner)
     case = _open(w, CaseKind.CHALLENGED, job, number, shard)
     w.cases[case] = replace(w.cases[case], tickets=d.tickets, closed_at=d.closed_at)

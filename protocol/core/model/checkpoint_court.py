@@ -16,6 +16,7 @@ from protocol.core.model.refusals import (
     NoSuchCase,
     NotChallengeable,
     NotYetSlashed,
+    OtherCheckpoint,
     OwnAttestation,
     WrongDigest,
     WrongRoot,
@@ -28,11 +29,16 @@ from protocol.core.operator import Scope
 _PROVER_FEES = 10
 
 
-def challenge(w: World, caller: str, job: bytes, number: int) -> bytes:
-    """Doubt the checkpoint that a closed round ended in. An operator of an owner that did not attest to it."""
+def challenge(w: World, caller: str, job: bytes, number: int, base: bytes, bitmap: int, digest: bytes) -> bytes:
+    """Doubt the checkpoint that a closed round ended in, by what was attested. An operator of an owner that did not
+    attest to it.
+    """
     closed = rounds.status_of(w, job, number) == RoundStatus.CLOSED
     if not closed or not rounds.is_challengeable(w, job, number):
         raise NotChallengeable(job, number)
+    r = rounds.round_of(w, job, number)
+    if (base, bitmap, digest) != (r.base, r.accepted_map, r.next):
+        raise OtherCheckpoint(r.base, r.accepted_map, r.next)
     owner = registry.owner_for(w, caller, Scope.CHALLENGE)
     if rounds.attested_to(w, job, number, owner):
         raise OwnAttestation(owner)
