@@ -21,7 +21,7 @@ from verifier.replay import compare_run, run_claim
 from verifier.tools import Tools
 
 RUNS_BEFORE_DOUBT = 2
-TOO_LATE = frozenset({"CaseExists", "OtherCommitment", "OtherCheckpoint"})
+OVERTAKEN = frozenset({"CaseExists", "OtherCommitment", "OtherCheckpoint"})
 
 
 class Doubter:
@@ -109,7 +109,7 @@ class Doubter:
         try:
             await self._tools.sender.submit_and_confirm(f"challenge:{action.key}", call)
         except Reverted as refusal:
-            if refusal.name not in TOO_LATE:
+            if refusal.name not in OVERTAKEN:
                 raise
             self._log.info("not_challenged", action=action.key, reason=str(refusal))
             return

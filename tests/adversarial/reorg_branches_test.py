@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import astuple, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,8 @@ async def test_a_checkpoint_that_was_false_on_another_branch_only_is_not_challen
             await only_watching(doubter).turn()
             (challenge,) = await planned(doubter, ChallengeStep)
             await doubter.service._execute(challenge)
-            assert (await world.round(job)).doubt is not None
+            doubted = await world.round(job)
+            assert doubted.doubt is not None
             *earlier, doubt = await sent_since(world, before + 1)
 
             assert await chain.rpc("evm_revert", fork)
@@ -118,6 +120,12 @@ async def test_a_checkpoint_that_was_false_on_another_branch_only_is_not_challen
             await world.run(job, lambda round: round.closed_at > 0, [liar])
             assert all([await send_again(world, raw) for raw in earlier])
             assert not await send_again(world, doubt), "what was sent names the checkpoint that it doubts"
+            name = partial(market.checkpoint_court.functions.challenge, job, 0, sealed.base, 1 << shard)
+            with pytest.raises(Reverted, match="OtherCheckpoint"):
+                await market.call(View(name(doubted.next), sender=doubter.me))
+            await market.call(View(name(bytes.fromhex(right)), sender=doubter.me))  # nothing else is in its way
+            late = doubter.station.executor()._doubter  # as if it had looked before the chain changed
+            await late._challenge(challenge, name(doubted.next))
             await doubter.service._execute(challenge)
             assert (await world.round(job)).doubt is None
             for _ in range(2):
